@@ -14,3 +14,4 @@ if [ -n "$missing" ]; then
   echo "installed:$missing"
 fi
 for m in . bench tools; do (cd "$m" && go mod download); done
+.ci/kernels.sh
