@@ -1,0 +1,2 @@
+# The page of examples/adsb in headless Chromium.
+SIGNALBOX_REQUIRE=vectors,chromium go test -run Integration ./examples/adsb/web
