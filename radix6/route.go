@@ -1,0 +1,169 @@
+package radix6
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"net/netip"
+	"strconv"
+)
+
+// DefaultMetric is the metric that Linux gives a route added without one.
+// The methods of [Tree] do not apply it: a metric of 0 is a metric of 0. The
+// readers of command text do.
+const DefaultMetric = 1024
+
+// Route names one route of a tree.
+type Route struct {
+	// Prefix is the destination. It must be a valid IPv6 prefix without bits
+	// behind its length.
+	Prefix netip.Prefix
+	// From is the source prefix of a source-specific route. The zero Prefix
+	// and ::/0 both mean any source: a generic route. Routes that come out
+	// of a tree have the zero Prefix there.
+	From netip.Prefix
+	// Metric orders the routes of one prefix and source: the lowest wins.
+	// Linux calls it metric or priority.
+	Metric uint32
+}
+
+// String returns the route as ip prints it: "2001:db8::/32 from
+// 2001:db8:a::/48 metric 1024".
+func (r Route) String() string {
+	b := r.Prefix.AppendTo(make([]byte, 0, 96))
+	if r.From.IsValid() {
+		b = append(b, " from "...)
+		b = r.From.AppendTo(b)
+	}
+	b = append(b, " metric "...)
+	return string(strconv.AppendUint(b, uint64(r.Metric), 10))
+}
+
+// Mode says what [Tree.Add] does when a route with the same prefix, source
+// and metric exists. The comments name the flags of rtnetlink(7).
+type Mode uint8
+
+const (
+	// Excl adds the route or fails with [ErrExists]: "ip route add",
+	// NLM_F_CREATE|NLM_F_EXCL.
+	Excl Mode = iota
+	// Replace changes the value of the first such route, or adds one: "ip
+	// route replace", NLM_F_CREATE|NLM_F_REPLACE.
+	Replace
+	// Change changes the value of the first such route or fails with
+	// [ErrNotFound]: "ip route change", NLM_F_REPLACE.
+	Change
+	// Append adds the route behind those of the same metric: "ip route
+	// append", NLM_F_CREATE|NLM_F_APPEND.
+	Append
+)
+
+// SourceMode says whether a tree holds source-specific routes, and how a
+// lookup treats them.
+type SourceMode uint8
+
+const (
+	// SourceOff refuses routes with a source. It is the mode of a zero Tree.
+	SourceOff SourceMode = iota
+	// SourceLinux does what Linux does: once a prefix other than ::/0 has
+	// any source-specific route, its generic routes are invisible to
+	// sources that match none of them, and the lookup goes on with shorter
+	// prefixes. ::/0 is the exception. (A generic route becomes visible
+	// again after the caller of [Tree.LookupFunc] rejected a longer match.)
+	SourceLinux
+	// SourceDraft does what draft-ietf-rtgwg-dst-src-routing says: a generic
+	// route is one from ::/0. The longest prefix that has a route for this
+	// source wins, within it the longest source.
+	SourceDraft
+)
+
+// key is an address as two words, most significant first.
+type key struct{ hi, lo uint64 }
+
+// addrKey returns the words of an IPv6 address without a zone. It is false
+// for IPv4 addresses and for addresses with a zone, which no prefix contains.
+//
+// AsSlice is used because it is inlined and does not escape; As16 copies its
+// result in a way that stalls the processor (two 8-byte stores, then one
+// 16-byte load).
+func addrKey(a netip.Addr) (hi, lo uint64, ok bool) {
+	if !a.Is6() || a.Zone() != "" {
+		return 0, 0, false
+	}
+	b := a.AsSlice()
+	return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), true
+}
+
+func (k key) addr() netip.Addr {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], k.hi)
+	binary.BigEndian.PutUint64(b[8:], k.lo)
+	return netip.AddrFrom16(b)
+}
+
+func (k key) prefix(n int) netip.Prefix { return netip.PrefixFrom(k.addr(), n) }
+
+// mask clears the bits behind the first n, 0 to 128. A shift by 64 yields 0
+// in Go, so neither end needs a case of its own.
+func (k key) mask(n int) key {
+	if n <= 64 {
+		return key{k.hi &^ (^uint64(0) >> n), 0}
+	}
+	return key{k.hi, k.lo &^ (^uint64(0) >> (n - 64))}
+}
+
+// bit returns bit n, 0 (most significant) to 127.
+func (k key) bit(n uint32) uint32 {
+	w := k.hi
+	if n&64 != 0 {
+		w = k.lo
+	}
+	return uint32(w>>(^n&63)) & 1
+}
+
+// common returns how many leading bits a and b share, 0 to 128.
+func common(a, b key) int {
+	if x := a.hi ^ b.hi; x != 0 {
+		return bits.LeadingZeros64(x)
+	}
+	return 64 + bits.LeadingZeros64(a.lo^b.lo)
+}
+
+// prefixKey returns the words of a prefix that may be stored.
+func prefixKey(p netip.Prefix) (key, int, error) {
+	if !p.IsValid() || p.Addr().Zone() != "" {
+		return key{}, 0, ErrPrefix
+	}
+	hi, lo, ok := addrKey(p.Addr())
+	if !ok {
+		return key{}, 0, ErrFamily
+	}
+	k, n := key{hi, lo}, p.Bits()
+	if k.mask(n) != k {
+		return key{}, 0, ErrPrefix
+	}
+	return k, n, nil
+}
+
+// parsed is a checked Route.
+type parsed struct {
+	dst, src         key
+	dstBits, srcBits int // srcBits 0: generic
+	metric           uint32
+}
+
+func (m SourceMode) parse(r Route) (p parsed, err error) {
+	p.metric = r.Metric
+	if p.dst, p.dstBits, err = prefixKey(r.Prefix); err != nil {
+		return p, err
+	}
+	if r.From == (netip.Prefix{}) {
+		return p, nil
+	}
+	if p.src, p.srcBits, err = prefixKey(r.From); err != nil {
+		return p, err
+	}
+	if p.srcBits > 0 && m == SourceOff {
+		return p, ErrNoSources
+	}
+	return p, nil
+}
