@@ -3,7 +3,13 @@ package synth
 import (
 	"math"
 	"math/rand/v2"
+
+	"signalbox.example/modes/internal/pulse"
 )
+
+// DefaultBandwidth is the cut-off of the receiver's low-pass filter, in Hz to
+// each side of the carrier, where a Signal names none.
+const DefaultBandwidth = pulse.Bandwidth
 
 // An Air is a stretch of the band as a receiver samples it: the sum of the
 // signals and the noise added to it.
@@ -94,19 +100,18 @@ func (a *Air) pulses(s Signal, times []float64, width float64) {
 	}
 	taps, ok := a.taps[cut]
 	if !ok {
-		taps = lowpass(cut)
+		taps = pulse.Lowpass(cut)
 		a.taps[cut] = taps
 	}
-	shape := makeShape(width, s.OffsetHz, taps)
-	step := fine / a.Rate
-	reach := float64(len(shape.v)) / 2 / step
+	shape := pulse.New(width, s.OffsetHz, taps)
+	reach := shape.Reach() * a.Rate
 	for _, t := range times {
 		amp := s.Amplitude * math.Pow(10, -s.DroopDB/20*t/120e-6)
 		sin, cos := math.Sincos(s.Phase + 2*math.Pi*s.OffsetHz*t)
 		carrier := complex(amp*cos, amp*sin)
 		middle := (s.Start + t) * a.Rate // in samples
 		for n := max(0, int(math.Ceil(middle-reach))); n < len(a.IQ) && float64(n) <= middle+reach; n++ {
-			a.IQ[n] += complex64(carrier * shape.at((float64(n)-middle)*step))
+			a.IQ[n] += complex64(carrier * shape.At((float64(n)-middle)/a.Rate))
 		}
 	}
 }

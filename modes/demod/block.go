@@ -1,0 +1,96 @@
+package demod
+
+// Blocks are at fixed places of the stream, so nothing depends on how the
+// bytes came in. A block sees samples of its neighbours: behind, so that
+// filters have run in, and ahead, to the end of the last frame that starts
+// in it.
+const (
+	blockSize = 16384
+	behind    = 16
+	ahead     = 336 // a long frame is 288 samples at 2.4 Msps
+)
+
+// A block is the workplace of one worker.
+type block struct {
+	t      *template
+	lim    *limits
+	repair Repair
+
+	first int64 // index of re[0] in the stream
+	valid int   // samples of re that came from the input
+	re    []float32
+	im    []float32
+	e     []float32
+	noise float32
+	out   []reading
+	stats Stats
+
+	busyUntil int
+	busyGate  float32
+
+	// Of the frame in work.
+	word     [2]uint64
+	power    float32
+	diff     [longBits]float32
+	zr, zi   [2 * longBits]float32
+	wr, wi   [longBits]float32
+	xa, xb   [longBits]float32
+	fwd, llr [longBits]float32
+	flip     *flipper
+	scratch  []float32
+}
+
+func newBlock(t *template, lim *limits, repair Repair) *block {
+	const n = behind + blockSize + ahead
+	return &block{
+		t: t, lim: lim, repair: repair,
+		re: make([]float32, n), im: make([]float32, n), e: make([]float32, 2*n),
+		out: make([]reading, 0, 32), scratch: make([]float32, 0, n/noiseStep+1),
+		flip: newFlipper(),
+	}
+}
+
+// run searches the block.
+func (b *block) run() {
+	b.out = b.out[:0]
+	b.stats = Stats{Blocks: 1}
+	b.busyUntil = 0
+	b.centre()
+	energies(b.e, b.re, b.im, b.t)
+	b.noise = noiseLevel(b.e[:2*b.valid], b.scratch)
+	if b.noise <= 0 {
+		return
+	}
+	b.noise = max(b.noise, noiseFloor)
+	b.scan(2*behind, 2*(behind+blockSize))
+}
+
+// noiseFloor is the least noise level: below the rounding noise of 16-bit
+// samples.
+const noiseFloor = 1e-10
+
+// centre takes the mean of I and Q away, the DC offset of the converter.
+func (b *block) centre() {
+	const step = 8
+	var x, y, power float32
+	n := float32(0)
+	for i := 0; i < b.valid; i += step {
+		r, q := b.re[i], b.im[i]
+		x += r
+		y += q
+		power += r*r + q*q
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	x /= n
+	y /= n
+	if x*x+y*y < 0.005*power/n { // harmless
+		return
+	}
+	for i := range b.re[:b.valid] {
+		b.re[i] -= x
+		b.im[i] -= y
+	}
+}

@@ -1,0 +1,274 @@
+package demod
+
+import (
+	"encoding/binary"
+	"math"
+
+	"signalbox.example/modes"
+)
+
+// A reading is what the signal part of the demodulator makes of one
+// candidate, without knowing any address. The judge turns it into a frame or
+// drops it.
+type reading struct {
+	start  int64   // middle of the first pulse, in sub-phases since the start of the stream
+	level  float32 // pulse power, 1.0 is full scale
+	bits   int
+	nHard  int         // different hard decisions, the last is the best
+	hard   [3][14]byte // from the energies, the matched filter, the trellis
+	margin [3]float32
+	// certified: hard[0] has a parity that vouches for itself.
+	certified bool
+	// flipped is the cheapest repaired squitter, when flips is not 0.
+	flipped [14]byte
+	flips   int
+	cost    float32 // sum of the log likelihood ratios of the flipped bits
+	// llr holds the log likelihood ratio of each bit, positive for a one,
+	// when soft is set.
+	soft bool
+	llr  [longBits]float32
+}
+
+// gather packs hard decisions: bit i is set when e[one[i]] > e[zero[i]].
+// Energies are never negative, so their bits compare as integers, which
+// needs no branch.
+func gather(e []float32, one, zero []int32) (f [14]byte) {
+	var w [2]uint64
+	zero = zero[:len(one)]
+	for i, p := range one {
+		d := int32(math.Float32bits(e[zero[i]])) - int32(math.Float32bits(e[p]))
+		w[i>>6] |= uint64(uint32(d)>>31) << (63 - i&63)
+	}
+	return pack(w)
+}
+
+func pack(w [2]uint64) (f [14]byte) {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], w[0])
+	binary.BigEndian.PutUint64(b[8:], w[1])
+	copy(f[:], b[:14])
+	return f
+}
+
+func abs32(x float32) float32 {
+	return math.Float32frombits(math.Float32bits(x) &^ (1 << 31))
+}
+
+// formatCost returns how much energy, over the mean bit, contradicts that the
+// first five bits are those of format df, given the bits' differences.
+func formatCost(diff *[5]float32, mean float32, df int) float32 {
+	var c float32
+	for i, d := range diff {
+		if d > 0 != (df>>(4-i)&1 != 0) {
+			c += abs32(d)
+		}
+	}
+	return c / mean
+}
+
+// selfCertified reports whether a hard decision is a squitter or an all-call
+// reply whose parity is zero.
+func selfCertified(f *[14]byte, bits int) bool {
+	switch df := f[0] >> 3; {
+	case bits == longBits && (df == 17 || df == 18):
+		return modes.Remainder(f[:14]) == 0
+	case bits == shortBits && df == 11:
+		return modes.Remainder(f[:7]) == 0
+	}
+	return false
+}
+
+// decode takes a candidate that passed the gate through the stages, cheapest
+// first, and appends what it finds to b.out.
+func (b *block) decode(m int, g float32) {
+	t := b.t
+	e := b.e[m:]
+	b.stats.Candidates++
+
+	// Hard decisions straight from the energies.
+	hard := gather(e, t.one[:], t.zero[:])
+	bits := shortBits
+	if hard[0]&0x80 != 0 {
+		bits = longBits
+	}
+	if selfCertified(&hard, bits) {
+		b.stats.Energy++
+		start, level := b.fineTime(m, bits)
+		b.certify(m, g, bits, start, level, &hard, energyMargin(e, t, bits))
+		return
+	}
+
+	// Give up before the dear work: on what has no contrast, and on formats
+	// that do not exist.
+	var sum, diff float32
+	for i := range shortBits {
+		x, y := e[t.one[i]], e[t.zero[i]]
+		sum += x + y
+		diff += abs32(x - y)
+	}
+	if diff < min(b.lim.contrast, 0.42)*sum {
+		b.stats.Contrast++
+		return
+	}
+	var d5 [5]float32
+	for i := range d5 {
+		d5[i] = e[t.one[i]] - e[t.zero[i]]
+	}
+	mean := diff / shortBits
+	squitter := min(formatCost(&d5, mean, 17), formatCost(&d5, mean, 18))
+	other := bestOther(&d5, mean)
+	if squitter > b.lim.dfWeak && other > b.lim.dfWeak {
+		b.stats.Format++
+		return
+	}
+	if squitter <= b.lim.dfWeak {
+		bits = longBits
+	}
+	b.refine(m, g, bits, hard)
+}
+
+// others are the formats other than 17 and 18 that are in use; from 24 up
+// only the first two bits count.
+var others = [...]int{0, 4, 5, 11, 16, 20, 21}
+
+// bestOther returns the smallest formatCost of the other formats.
+func bestOther(d *[5]float32, mean float32) float32 {
+	best := (max(0, -d[0]) + max(0, -d[1])) / mean // DF24
+	for _, df := range others {
+		best = min(best, formatCost(d, mean, df))
+	}
+	return best
+}
+
+func energyMargin(e []float32, t *template, bits int) float32 {
+	least, sum := float32(math.Inf(1)), float32(0)
+	for i := range bits {
+		d := abs32(e[t.one[i]] - e[t.zero[i]])
+		least = min(least, d)
+		sum += d
+	}
+	return least * float32(bits) / max(sum, 1e-30)
+}
+
+// fineTime finds where between the half samples the frame starts, by the
+// energy of all its pulses. It returns the position in sub-phases and the
+// pulse power.
+func (b *block) fineTime(m, bits int) (int, float32) {
+	const reach = 2
+	t := b.t
+	var s [2*reach + 1]float32
+	p1, p2, p3 := t.preambleHalves()
+	for k := range s {
+		e := b.e[m+k-reach:]
+		sum := 2 * (e[0] + e[p1] + e[p2] + e[p3])
+		one, zero := t.one[:bits], t.zero[:bits]
+		for i, p := range one {
+			x, y := e[p], e[zero[i]]
+			sum += x + y + abs32(x-y)
+		}
+		s[k] = sum
+	}
+	best := 1
+	for k := 2; k < len(s)-1; k++ {
+		if s[k] > s[best] {
+			best = k
+		}
+	}
+	bend := s[best-1] - 2*s[best] + s[best+1]
+	var delta float32
+	if bend < 0 {
+		delta = max(-1, min(1, (s[best-1]-s[best+1])/(2*bend)))
+	}
+	peak := s[best] - (s[best-1]-s[best+1])*delta/4
+	level := peak/float32(2*(bits+4)) - b.noise
+	pos := int(math.Round((float64(m+best-reach) + float64(delta)) * (subPhases / 2)))
+	return pos, max(level, 0)
+}
+
+// certify appends a frame whose parity vouches for it and makes candidates
+// inside it prove themselves.
+func (b *block) certify(m int, g float32, bits, start int, level float32, f *[14]byte, margin float32) {
+	r := b.newReading(start, bits, level)
+	r.certified = true
+	r.hard[0], r.margin[0], r.nHard = *f, margin, 1
+	b.covered(m, g, bits)
+}
+
+func (b *block) covered(m int, g float32, bits int) {
+	b.busyUntil, b.busyGate = m+int(b.t.chip[firstDataChip+2*bits-1]), g
+}
+
+func (b *block) newReading(start, bits int, level float32) *reading {
+	b.out = append(b.out, reading{})
+	r := &b.out[len(b.out)-1]
+	r.start = b.first*subPhases + int64(start)
+	gain := b.t.gain[offsetBins]
+	r.level = level / (gain * gain)
+	r.bits = bits
+	return r
+}
+
+// refine measures time and carrier, applies the matched filter, decides
+// without and then with the carrier's phase, and repairs what is left.
+func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
+	b.stats.Refined++
+	start, level := b.fineTime(m, bits)
+	omega := b.carrier(start, bits) // radians a sample
+	hz := float64(omega) / (2 * math.Pi) * b.t.rate
+	bin := min(max(int(math.Round(hz/offsetStep)), -offsetBins), offsetBins) + offsetBins
+	b.matched(start, bits, bin)
+
+	f, margin := b.incoherent(bits)
+	if selfCertified(&f, bits) {
+		b.stats.Matched++
+		b.certify(m, g, bits, start, level, &f, margin)
+		return
+	}
+	if b.expectedErrors(bits) > b.lim.errors {
+		b.stats.Errors++
+		return
+	}
+	b.phase(bits, omega*float32(b.t.rate*0.5e-6))
+	b.trellis(bits, bin)
+	var w [2]uint64
+	least, sum := float32(math.Inf(1)), float32(0)
+	for i, l := range b.llr[:bits] {
+		if l > 0 {
+			w[i>>6] |= 1 << (63 - i&63)
+		}
+		least, sum = min(least, abs32(l)), sum+abs32(l)
+	}
+	h := pack(w)
+	if selfCertified(&h, bits) {
+		b.stats.Trellis++
+		b.certify(m, g, bits, start, level, &h, least*float32(bits)/max(sum, 1e-30))
+		return
+	}
+	r := b.newReading(start, bits, level)
+	add := func(f *[14]byte, margin float32) {
+		for i := range r.nHard {
+			if r.hard[i] == *f {
+				return
+			}
+		}
+		r.hard[r.nHard], r.margin[r.nHard] = *f, margin
+		r.nHard++
+	}
+	if bits == shortBits {
+		clear(energyBits[7:])
+	}
+	add(&energyBits, 0)
+	add(&f, margin)
+	add(&h, least*float32(bits)/max(sum, 1e-30))
+	if b.repair == RepairSoft {
+		r.soft = true
+		copy(r.llr[:bits], b.llr[:bits])
+		if bits == longBits {
+			b.flip.squitter(r, b.lim.depth)
+		}
+	}
+	if r.flips > 0 && certain(r.flips, r.cost) {
+		b.stats.Flipped++
+		b.covered(m, g, bits)
+	}
+}

@@ -1,0 +1,209 @@
+package demod
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"sync"
+
+	"signalbox.example/modes"
+)
+
+// A Demodulator turns samples into frames. It belongs to one goroutine at a
+// time; Workers are its own affair.
+type Demodulator struct {
+	config Config
+	t      *template
+	judge  judge
+	stats  Stats
+
+	blocks []*block
+	runs   []func()
+	wg     sync.WaitGroup
+	full   int // blocks that are full; blocks[full] is being filled
+	fill   int // samples in it
+
+	part  [8]byte // the beginning of a sample
+	nPart int
+	input int64 // whole samples that came in
+}
+
+// New returns a Demodulator, or an error that wraps [ErrFormat], [ErrRate] or
+// [ErrConfig].
+func New(c Config) (*Demodulator, error) {
+	if c.Format >= formats {
+		return nil, fmt.Errorf("%w: %d", ErrFormat, c.Format)
+	}
+	if c.Rate == 0 {
+		c.Rate = DefaultRate
+	}
+	if c.Rate < MinRate || c.Rate > MaxRate {
+		return nil, fmt.Errorf("%w: %d", ErrRate, c.Rate)
+	}
+	if c.Repair >= repairs || c.Effort >= numEfforts || c.Workers < 0 {
+		return nil, fmt.Errorf("%w: repair %d, effort %d, workers %d", ErrConfig, c.Repair, c.Effort, c.Workers)
+	}
+	if c.Filter == nil {
+		c.Filter = modes.NewAddressFilter(0)
+	}
+	c.Workers = max(c.Workers, 1)
+	d := &Demodulator{config: c, t: template24()}
+	if c.Rate == 2_000_000 {
+		d.t = template20()
+	}
+	d.judge = judge{t: d.t, filter: c.Filter, repair: c.Repair, stats: &d.stats, order: make([]int32, 0, 64)}
+	for range c.Workers + 1 {
+		b := newBlock(d.t, &efforts[c.Effort], c.Repair)
+		d.blocks = append(d.blocks, b)
+		d.runs = append(d.runs, func() { b.run(); d.wg.Done() })
+	}
+	d.restart(0)
+	return d, nil
+}
+
+// restart begins a block with the sample of index next, as if silence came
+// before.
+func (d *Demodulator) restart(next int64) {
+	b := d.blocks[0]
+	b.first = next - behind
+	d.full, d.fill = 0, behind
+	clear(b.re[:behind])
+	clear(b.im[:behind])
+}
+
+// Process takes the next bytes of the stream, any number of them, and calls
+// emit for each frame that is complete. The frame is valid only during the
+// call. Frames come in the order of their time, but one that waited for
+// confirmation comes late.
+func (d *Demodulator) Process(iq []byte, emit func(*modes.Frame)) {
+	size := d.config.Format.SampleBytes()
+	if d.nPart > 0 {
+		n := copy(d.part[d.nPart:size], iq)
+		d.nPart += n
+		iq = iq[n:]
+		if d.nPart < size {
+			return
+		}
+		d.nPart = 0
+		d.samples(d.part[:size], emit)
+	}
+	whole := len(iq) / size * size
+	d.samples(iq[:whole], emit)
+	d.nPart = copy(d.part[:], iq[whole:])
+}
+
+// samples takes whole samples.
+func (d *Demodulator) samples(iq []byte, emit func(*modes.Frame)) {
+	size := d.config.Format.SampleBytes()
+	for len(iq) > 0 {
+		b := d.blocks[d.full]
+		n := min(len(iq)/size, len(b.re)-d.fill)
+		convert(d.config.Format, b.re[d.fill:d.fill+n], b.im[d.fill:d.fill+n], iq[:n*size])
+		iq = iq[n*size:]
+		d.fill += n
+		d.input += int64(n)
+		if d.fill == len(b.re) {
+			d.next(emit)
+		}
+	}
+}
+
+// next closes the full block, opens the one behind it and lets the workers
+// run when each has something to do.
+func (d *Demodulator) next(emit func(*modes.Frame)) {
+	const overlap = behind + ahead
+	b, c := d.blocks[d.full], d.blocks[d.full+1]
+	b.valid = len(b.re)
+	copy(c.re[:overlap], b.re[blockSize:])
+	copy(c.im[:overlap], b.im[blockSize:])
+	c.first = b.first + blockSize
+	d.full++
+	d.fill = overlap
+	if d.full == len(d.blocks)-1 {
+		d.work(emit)
+	}
+}
+
+// work searches the full blocks and moves the open one to the front.
+func (d *Demodulator) work(emit func(*modes.Frame)) {
+	if d.full == 1 {
+		d.blocks[0].run()
+	} else {
+		d.wg.Add(d.full)
+		for _, run := range d.runs[:d.full] {
+			go run()
+		}
+		d.wg.Wait()
+	}
+	for _, b := range d.blocks[:d.full] {
+		d.stats.add(&b.stats)
+		d.judge.judgeBlock(b.out, emit)
+	}
+	d.blocks[0], d.blocks[d.full] = d.blocks[d.full], d.blocks[0]
+	d.runs[0], d.runs[d.full] = d.runs[d.full], d.runs[0]
+	d.full = 0
+}
+
+// Flush decodes what is still buffered as if silence followed. The clock goes
+// on, so the next Process continues the stream with a gap in its search.
+func (d *Demodulator) Flush(emit func(*modes.Frame)) {
+	b := d.blocks[d.full]
+	end := b.first + int64(d.fill)
+	if d.fill > behind {
+		b.valid = d.fill
+		clear(b.re[d.fill:])
+		clear(b.im[d.fill:])
+		// The open block counts as full; one is always left to be the next.
+		d.full++
+		d.work(emit)
+	}
+	d.nPart = 0
+	d.restart(end)
+}
+
+// Stats returns the counters. Blocks that workers have not searched yet are
+// not in them.
+func (d *Demodulator) Stats() Stats {
+	s := d.stats
+	s.Samples = uint64(d.input)
+	return s
+}
+
+// Frames reads samples from r to its end and yields each frame; the frame is
+// valid until the next one. A read error, or [ErrTruncated] when the input
+// ends inside a sample, is yielded last, with a nil frame, after what could
+// be decoded.
+func (d *Demodulator) Frames(r io.Reader) iter.Seq2[*modes.Frame, error] {
+	return func(yield func(*modes.Frame, error) bool) {
+		buf := make([]byte, 1<<16)
+		more, idle := true, 0
+		emit := func(f *modes.Frame) {
+			if more {
+				more = yield(f, nil)
+			}
+		}
+		for more {
+			n, err := r.Read(buf)
+			d.Process(buf[:n], emit)
+			if n > 0 {
+				idle = 0
+			} else if idle++; idle == 100 && err == nil {
+				err = io.ErrNoProgress
+			}
+			if err == nil {
+				continue
+			}
+			if err == io.EOF {
+				err = nil
+				if d.nPart > 0 {
+					err = ErrTruncated
+				}
+			}
+			d.Flush(emit)
+			if more && err != nil {
+				yield(nil, err)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package demod
+
+import "slices"
+
+// energies filters I and Q with the pulse's shape and squares: e[2i] is the
+// energy of a pulse whose middle is on sample i, e[2i+1] of one half a sample
+// later. Both have the mean of the noise power a sample where there is only
+// noise. The first sample and the last two get nothing.
+func energies(e, re, im []float32, t *template) {
+	n := len(re) - 3
+	if n <= 0 {
+		return
+	}
+	r, m, d := re[3:3+n], im[3:3+n], e[2:2+2*n]
+	m = m[:len(r)]
+	a0, a1, a2 := re[0], re[1], re[2]
+	b0, b1, b2 := im[0], im[1], im[2]
+	mid, side, in, out := t.onMid, t.onSide, t.halfIn, t.halfOut
+	for i, a3 := range r {
+		b3 := m[i]
+		x := mid*a1 + side*(a0+a2)
+		y := mid*b1 + side*(b0+b2)
+		u := in*(a1+a2) + out*(a0+a3)
+		v := in*(b1+b2) + out*(b0+b3)
+		p := d[2*i : 2*i+2 : 2*i+2]
+		p[0] = x*x + y*y
+		p[1] = u*u + v*v
+		a0, a1, a2 = a1, a2, a3
+		b0, b1, b2 = b1, b2, b3
+	}
+}
+
+const (
+	noiseWindow = 40  // samples a window
+	noiseStep   = 120 // samples from window to window
+	// noiseQuantile of the windows are quieter than the level; the factor
+	// takes its bias away (measured on noise alone).
+	noiseQuantile = 0.20
+	noiseFactor   = 1.10
+)
+
+// noiseLevel estimates the noise power from the quiet windows of e. Windows
+// of digital silence, in which nothing moves, do not count; with nothing else
+// the level is 0.
+func noiseLevel(e []float32, scratch []float32) float32 {
+	s := scratch[:0]
+	for i := 4; i+2*noiseWindow <= len(e)-8; i += 2 * noiseStep {
+		w := e[i : i+2*noiseWindow]
+		if w[0] == w[22] && w[22] == w[44] && w[44] == w[66] {
+			continue
+		}
+		var sum float32
+		for _, v := range w {
+			sum += v
+		}
+		s = append(s, sum)
+	}
+	if len(s) == 0 {
+		return 0
+	}
+	slices.Sort(s)
+	return s[int(noiseQuantile*float32(len(s)))] / (2 * noiseWindow) * noiseFactor
+}

@@ -1,0 +1,148 @@
+package demod
+
+import (
+	"math/bits"
+
+	"signalbox.example/modes"
+)
+
+// The flip search looks for the cheapest set of unreliable bits whose change
+// makes the parity fit, by meeting in the middle: all subsets of one half of
+// the bits go into a table by their remainder, those of the other half look
+// for their complement.
+const (
+	maxDepth  = 32
+	maxSubset = 1024 // subsets of each half
+	tableSize = 4096
+)
+
+type subset struct {
+	remainder uint32
+	cost      float32
+	mask      uint32
+}
+
+type flipper struct {
+	syndrome   [longBits]uint32 // by distance from the end of the frame
+	left       []subset
+	right      []subset
+	table      [tableSize]uint16 // index+1 into left
+	stamp      [tableSize]uint16
+	generation uint16
+	order      [maxDepth]int8
+	weight     [maxDepth]float32
+}
+
+func newFlipper() *flipper {
+	f := &flipper{left: make([]subset, 0, maxSubset), right: make([]subset, 0, maxSubset)}
+	for d := range f.syndrome {
+		var frame [14]byte
+		frame[13-d/8] = 1 << (d % 8)
+		f.syndrome[d] = modes.Remainder(frame[:])
+	}
+	return f
+}
+
+// weakest fills order and weight with the k bits of llr, from index from on,
+// that are the least reliable, in rising order, and returns how many there are.
+func (f *flipper) weakest(llr []float32, from, k int) int {
+	n := 0
+	for i := from; i < len(llr); i++ {
+		w := abs32(llr[i])
+		if n == k && w >= f.weight[n-1] {
+			continue
+		}
+		if n < k {
+			n++
+		}
+		j := n - 1
+		for ; j > 0 && f.weight[j-1] > w; j-- {
+			f.weight[j], f.order[j] = f.weight[j-1], f.order[j-1]
+		}
+		f.weight[j], f.order[j] = w, int8(i)
+	}
+	return n
+}
+
+// subsets lists the subsets of the bits first, first+2, ... of the first n,
+// none dearer than limit.
+func (f *flipper) subsets(dst []subset, first, n, frameBits int, limit float32) []subset {
+	dst = append(dst[:0], subset{})
+	for r := first; r < n; r += 2 {
+		w := f.weight[r]
+		if w > limit {
+			break
+		}
+		syn := f.syndrome[frameBits-1-int(f.order[r])]
+		for _, s := range dst[:len(dst):len(dst)] {
+			if len(dst) == maxSubset {
+				return dst
+			}
+			if c := s.cost + w; c <= limit {
+				dst = append(dst, subset{s.remainder ^ syn, c, s.mask | 1<<r})
+			}
+		}
+	}
+	return dst
+}
+
+// search returns the cheapest flips, as a mask of ranks, that turn the
+// remainder target to zero.
+func (f *flipper) search(target uint32, n, frameBits int, limit float32) (mask uint32, cost float32, ok bool) {
+	f.left = f.subsets(f.left, 0, n, frameBits, limit)
+	f.right = f.subsets(f.right, 1, n, frameBits, limit)
+	if f.generation++; f.generation == 0 {
+		clear(f.stamp[:])
+		f.generation = 1
+	}
+	for i, s := range f.left {
+		h := s.remainder * 0x9E3779B1 >> (32 - 12)
+		for f.stamp[h] == f.generation {
+			h = (h + 1) % tableSize
+		}
+		f.stamp[h], f.table[h] = f.generation, uint16(i)
+	}
+	cost = limit
+	for _, s := range f.right {
+		if s.cost > cost {
+			continue
+		}
+		want := s.remainder ^ target
+		for h := want * 0x9E3779B1 >> (32 - 12); f.stamp[h] == f.generation; h = (h + 1) % tableSize {
+			l := &f.left[f.table[h]]
+			if l.remainder == want && l.cost+s.cost <= cost {
+				mask, cost, ok = l.mask|s.mask, l.cost+s.cost, true
+			}
+		}
+	}
+	return mask, cost, ok
+}
+
+// Costs up to which flips are believed.
+const (
+	costUnknown  = 6  // of an address that was not heard before
+	flipsUnknown = 3  // and at most so many bits
+	costKnown    = 15 // of an address that was
+)
+
+// certain reports whether flips need no known address.
+func certain(flips int, cost float32) bool { return flips <= flipsUnknown && cost <= costUnknown }
+
+// squitter looks for the cheapest flips among the depth weakest bits that
+// make r a DF17 or DF18, and notes them in r.
+func (f *flipper) squitter(r *reading, depth int) {
+	h := &r.hard[r.nHard-1]
+	n := f.weakest(r.llr[:], 0, depth)
+	mask, cost, ok := f.search(modes.Remainder(h[:]), n, longBits, costKnown)
+	if !ok || mask == 0 {
+		return
+	}
+	g := *h
+	for m := mask; m != 0; m &= m - 1 {
+		i := f.order[bits.TrailingZeros32(m)]
+		g[i/8] ^= 0x80 >> (i % 8)
+	}
+	if df := g[0] >> 3; df == 17 || df == 18 {
+		r.flipped, r.flips, r.cost = g, bits.OnesCount32(mask), cost
+	}
+}

@@ -1,0 +1,101 @@
+package demod
+
+// limits are the thresholds that the efforts differ in.
+type limits struct {
+	gate     float32 // preamble energy over noise that makes a candidate
+	quiet    float32 // a quiet chip may have 1/quiet of a pulse's energy
+	contrast float32 // of the first 24 bits
+	depth    int     // least reliable bits that the flip search may change
+	dfWeak   float32 // energy, in mean bits, by which the format may be wrong
+	errors   float32 // expected wrong bits beyond which a frame is given up
+	deep     bool    // subtract strong frames, and scan without a preamble
+}
+
+var efforts = [...]limits{
+	EffortDefault: {gate: 12, quiet: 3, contrast: 0.45, depth: 16, dfWeak: 0.8, errors: 7},
+	EffortFast:    {gate: 15, quiet: 4, contrast: 0.40, depth: 10, dfWeak: 0.8, errors: 7},
+	EffortMax:     {gate: 12, quiet: 3, contrast: 0.40, depth: 18, dfWeak: 1.5, errors: 7, deep: true},
+}
+
+// preambleHalves are the positions of the four pulses in half samples.
+func (t *template) preambleHalves() (int, int, int) {
+	return int(t.chip[2]), int(t.chip[7]), int(t.chip[9])
+}
+
+// scan looks at every half sample from lo to hi (indices of b.e) for the
+// energy of four preamble pulses and hands each local maximum to candidate.
+func (b *block) scan(lo, hi int) {
+	t := b.t
+	threshold := b.lim.gate * b.noise
+	if threshold <= 0 {
+		return
+	}
+	p1, p2, p3 := t.preambleHalves()
+	lo = max(lo, 2)
+	n := hi - lo + 2
+	if n < 3 {
+		return
+	}
+	e := b.e[lo-1:]
+	e0, e1, e2, e3 := e[:n], e[p1:][:n], e[p2:][:n], e[p3:][:n]
+	before, here := float32(0), e0[0]+e1[0]+e2[0]+e3[0]
+	for i := 1; i < n; i++ {
+		after := e0[i] + e1[i] + e2[i] + e3[i]
+		if here >= threshold && here > before && here >= after && i > 1 {
+			b.candidate(lo+i-2, here)
+		}
+		before, here = here, after
+	}
+}
+
+// candidate tests the preamble whose first pulse is at half sample m and has
+// the energy g in its four pulses: cheap tests first.
+func (b *block) candidate(m int, g float32) {
+	t, lim := b.t, b.lim
+	b.stats.Preambles++
+	if m < b.busyUntil && g < 2*b.busyGate {
+		b.stats.Covered++
+		return
+	}
+	e := b.e[m : m+int(t.chip[maxChips-1])+3]
+	c := &t.chip
+	n := b.noise
+	on := g/4 - n
+	gap := e[c[12]] + e[c[13]] + e[c[14]] + e[c[15]] + e[c[4]] + e[c[5]]
+	if gap > 6*(1.3*on/lim.quiet+1.6*n) {
+		b.stats.Shape++
+		return
+	}
+	weak := 0
+	for _, i := range [4]int{0, 2, 7, 9} {
+		if e[c[i]] < g/16 {
+			weak++
+		}
+	}
+	if weak > 1 {
+		b.stats.Shape++
+		return
+	}
+	quiet := gap + e[c[1]] + e[c[3]] + e[c[6]] + e[c[8]] + e[c[10]] + e[c[11]]
+	if quiet > 12*(on/lim.quiet+1.3*n) {
+		b.stats.Shape++
+		return
+	}
+	// The first bits: one of the two halves must hold a pulse, the other not.
+	const first = 24
+	var sum, diff float32
+	for i := range first {
+		x, y := e[t.one[i]], e[t.zero[i]]
+		sum += x + y
+		if x < y {
+			x, y = y, x
+		}
+		diff += x - y
+	}
+	level := (sum + diff) / 2 // the larger halves
+	if level < first*3*n || level < first*g/8 || diff < lim.contrast*sum {
+		b.stats.Data++
+		return
+	}
+	b.decode(m, g)
+}

@@ -1,0 +1,87 @@
+package demod
+
+import "math"
+
+// carrier estimates the carrier's turn per sample in radians from the
+// samples of a frame.
+func (b *block) carrier(start, bits int) float32 {
+	from := start / subPhases
+	to := from + int(b.t.chip[firstDataChip+2*bits-1])/2
+	re, im := b.re[from:to], b.im[from:to]
+	im = im[:len(re)]
+	var c, s float32
+	x0, y0 := re[0], im[0]
+	for i := 1; i < len(re); i++ {
+		x, y := re[i], im[i]
+		c += x*x0 + y*y0
+		s += y*x0 - x*y0
+		x0, y0 = x, y
+	}
+	return float32(math.Atan2(float64(s), float64(c)))
+}
+
+// matched fills zr and zi with the matched filter's output at each data chip.
+func (b *block) matched(start, bits, bin int) {
+	t := b.t
+	u := start + firstDataChip*t.chipStep
+	zr, zi := b.zr[:2*bits], b.zi[:2*bits]
+	zi = zi[:len(zr)]
+	n, p := u/subPhases, u%subPhases
+	stepN, stepP := t.chipStep/subPhases, t.chipStep%subPhases
+	for c := range zr {
+		re := b.re[n-mfBefore:][:mfTaps]
+		im := b.im[n-mfBefore:][:mfTaps]
+		if bin == offsetBins {
+			h := &t.realTaps[p]
+			zr[c] = h[0]*re[0] + h[1]*re[1] + h[2]*re[2] + h[3]*re[3] + h[4]*re[4] + h[5]*re[5]
+			zi[c] = h[0]*im[0] + h[1]*im[1] + h[2]*im[2] + h[3]*im[3] + h[4]*im[4] + h[5]*im[5]
+		} else {
+			h := &t.taps[bin][p]
+			var x, y float32
+			for k, v := range h {
+				x += real(v)*re[k] + imag(v)*im[k]
+				y += real(v)*im[k] - imag(v)*re[k]
+			}
+			zr[c], zi[c] = x, y
+		}
+		n += stepN
+		if p += stepP; p >= subPhases {
+			p -= subPhases
+			n++
+		}
+	}
+}
+
+// incoherent decides each bit by the energy of its halves.
+func (b *block) incoherent(bits int) ([14]byte, float32) {
+	var w [2]uint64
+	least, sum := float32(math.Inf(1)), float32(0)
+	var level float32
+	for i := range bits {
+		x := b.zr[2*i]*b.zr[2*i] + b.zi[2*i]*b.zi[2*i]
+		y := b.zr[2*i+1]*b.zr[2*i+1] + b.zi[2*i+1]*b.zi[2*i+1]
+		d := x - y
+		w[i>>6] |= uint64(math.Float32bits(y-x)>>31) << (63 - i&63)
+		b.diff[i] = d
+		d = abs32(d)
+		level += x + y + d
+		least, sum = min(least, d), sum+d
+	}
+	b.power = max(level/float32(2*bits)-b.noise, 0.25*b.noise)
+	b.word = w
+	return pack(w), least * float32(bits) / max(sum, 1e-30)
+}
+
+// expectedErrors returns the expected number of wrong bits among those of
+// incoherent.
+func (b *block) expectedErrors(bits int) float32 {
+	// The log likelihood ratio of a bit is about 2a(|A|-|B|)/N, a the
+	// amplitude, and |A|-|B| about (|A|^2-|B|^2)/a.
+	k := 2 / b.noise
+	var n float32
+	for _, d := range b.diff[:bits] {
+		l := abs32(d) * k
+		n += 1 / (2 + l*(1+l*(1.0/2+l*(1.0/6+l*(1.0/24+l*(1.0/120))))))
+	}
+	return n
+}

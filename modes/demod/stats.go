@@ -1,0 +1,67 @@
+package demod
+
+import "signalbox.example/modes"
+
+// Stats counts what came in, where candidates ended, and what was made of
+// them. All counters only grow.
+type Stats struct {
+	// Samples and Blocks that were searched.
+	Samples, Blocks uint64
+
+	// Preambles is the number of times the gate found the energy of four
+	// preamble pulses. Each of them ends in exactly one of the counters from
+	// Covered to Errors, or is one of the readings.
+	Preambles uint64
+	// Covered: inside a stronger frame that is certain.
+	Covered uint64
+	// Shape: pulses where the preamble has none, or more than one missing.
+	Shape uint64
+	// Data: no pulse-position contrast in the first 24 bits.
+	Data uint64
+	// Candidates passed these tests.
+	Candidates uint64
+	// Contrast: not enough of it over 56 bits.
+	Contrast uint64
+	// Format: the first five bits are far from any downlink format in use.
+	Format uint64
+	// Refined: timing and carrier were measured and the matched filter
+	// applied.
+	Refined uint64
+	// Errors: given up, too many bits are expected to be wrong.
+	Errors uint64
+
+	// Energy, Matched, Trellis and Flipped count the frames whose parity
+	// fitted after hard decisions on the energies, behind the matched filter,
+	// after the trellis, and after flipping the least reliable bits.
+	Energy, Matched, Trellis, Flipped uint64
+
+	// Frames were handed over, Repaired of them with flipped bits.
+	Frames, Repaired uint64
+	// Duplicates of a frame at the same place were dropped.
+	Duplicates uint64
+	// Held frames wait for a second one of their address, Confirmed ones got
+	// it.
+	Held, Confirmed uint64
+	// Reasons counts readings that ended in no frame by the reason for their
+	// last hard decision.
+	Reasons [modes.NumReasons]uint64
+}
+
+// add adds the counters of the signal part.
+func (s *Stats) add(o *Stats) {
+	s.Samples += o.Samples
+	s.Blocks += o.Blocks
+	s.Preambles += o.Preambles
+	s.Covered += o.Covered
+	s.Shape += o.Shape
+	s.Data += o.Data
+	s.Candidates += o.Candidates
+	s.Contrast += o.Contrast
+	s.Format += o.Format
+	s.Refined += o.Refined
+	s.Errors += o.Errors
+	s.Energy += o.Energy
+	s.Matched += o.Matched
+	s.Trellis += o.Trellis
+	s.Flipped += o.Flipped
+}
