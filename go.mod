@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/ProtonMail/go-crypto v1.5.2 // indirect
 	github.com/cilium/ebpf v0.22.0 // indirect
+	github.com/cloudflare/circl v1.6.3 // indirect
 	github.com/google/gopacket v1.1.19 // indirect
 	github.com/miekg/dns v1.1.73 // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect

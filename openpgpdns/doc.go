@@ -1,0 +1,2 @@
+// Package openpgpdns publishes OpenPGP keys in Web Key Directories and in DNS.
+package openpgpdns

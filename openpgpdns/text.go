@@ -1,0 +1,251 @@
+package openpgpdns
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// Form is a way to write a record in a zone file.
+type Form int
+
+const (
+	// Portable is the form that BIND, Knot, NSD, PowerDNS and ldns all read:
+	// OPENPGPKEY with base64 data, CERT with numbers and base64 data.
+	Portable Form = iota
+	// Mnemonic names the certificate type: CERT PGP, CERT IPGP (RFC 4398
+	// section 2.2). PowerDNS's BIND back end refuses it.
+	Mnemonic
+	// Generic is the form for servers that do not know the type: TYPE61 \#
+	// (RFC 3597 section 5). Servers that know the type may refuse it.
+	Generic
+	// GPG is the generic form laid out as gpg 2.2 --export-options export-dane
+	// and export-pka print it, with a $ORIGIN line before each record.
+	GPG
+)
+
+// String returns the name that [ParseForm] reads.
+func (f Form) String() string {
+	switch f {
+	case Portable:
+		return "portable"
+	case Mnemonic:
+		return "mnemonic"
+	case Generic:
+		return "generic"
+	case GPG:
+		return "gpg"
+	}
+	return "Form(" + strconv.Itoa(int(f)) + ")"
+}
+
+// ParseForm reads portable, mnemonic, generic or gpg. The error wraps [ErrRecord].
+func ParseForm(s string) (Form, error) {
+	for f := Portable; f <= GPG; f++ {
+		if s == f.String() {
+			return f, nil
+		}
+	}
+	return 0, inputError(ErrRecord, s, "no form; there are portable, mnemonic, generic, gpg")
+}
+
+func lineWidth(width int) int {
+	if width == 0 {
+		return 64
+	}
+	return width
+}
+
+// AppendText appends the record as text of a zone file, with a final newline.
+// Data longer than width digits is wrapped in lines of that many digits, in
+// parentheses; width 0 means 64, a negative width one line without them. The
+// GPG form has a fixed layout and, like gpg, no TTL.
+func (r Record) AppendText(dst []byte, f Form, width int) []byte {
+	if f == GPG {
+		label, origin, _ := strings.Cut(r.Name, ".")
+		if typ, _, _, _, ok := r.CERT(); ok && typ == CertPGP {
+			label, origin = r.Name, "."
+		}
+		return appendGPG(dst, label, origin, "", r.Type, r.Data)
+	}
+	dst = append(dst, r.Name...)
+	if r.HasTTL {
+		dst = append(dst, ' ')
+		dst = strconv.AppendUint(dst, uint64(r.TTL), 10)
+	}
+	dst = append(dst, " IN "...)
+	data := r.Data
+	typ, keyTag, alg, rest, isCERT := r.CERT()
+	switch {
+	case f == Generic || !isCERT && r.Type != TypeOPENPGPKEY:
+		dst = append(dst, "TYPE"...)
+		dst = strconv.AppendUint(dst, uint64(r.Type), 10)
+		dst = append(dst, ` \# `...)
+		dst = strconv.AppendInt(dst, int64(len(data)), 10)
+		return appendWrapped(dst, data, lineWidth(width), true)
+	case isCERT:
+		dst = append(dst, "CERT "...)
+		name := ""
+		if f == Mnemonic {
+			name = certTypeName(typ)
+		}
+		if name != "" {
+			dst = append(dst, name...)
+		} else {
+			dst = strconv.AppendUint(dst, uint64(typ), 10)
+		}
+		dst = append(dst, ' ')
+		dst = strconv.AppendUint(dst, uint64(keyTag), 10)
+		dst = append(dst, ' ')
+		dst = strconv.AppendUint(dst, uint64(alg), 10)
+		data = rest
+	default:
+		dst = append(dst, "OPENPGPKEY"...)
+	}
+	return appendWrapped(dst, data, lineWidth(width), false)
+}
+
+// appendWrapped writes data in hexadecimal or base64, and the newline.
+func appendWrapped(dst, data []byte, width int, hexadecimal bool) []byte {
+	digits := base64.StdEncoding.EncodedLen(len(data))
+	if hexadecimal {
+		digits = hex.EncodedLen(len(data))
+	}
+	if width <= 0 || digits <= width {
+		dst = append(dst, ' ')
+		if hexadecimal {
+			dst = hex.AppendEncode(dst, data)
+		} else {
+			dst = base64.StdEncoding.AppendEncode(dst, data)
+		}
+		return append(dst, '\n')
+	}
+	dst = append(dst, " ("...)
+	// Lines hold whole groups of digits.
+	step := max(width/4*3, 3)
+	if hexadecimal {
+		step = max(width/2, 1)
+	}
+	for len(data) > 0 {
+		n := min(step, len(data))
+		dst = append(dst, "\n\t"...)
+		if hexadecimal {
+			dst = hex.AppendEncode(dst, data[:n])
+		} else {
+			dst = base64.StdEncoding.AppendEncode(dst, data[:n])
+		}
+		data = data[n:]
+	}
+	return append(dst, " )\n"...)
+}
+
+// appendGPG writes a record in gpg's layout. comment holds whole lines.
+func appendGPG(dst []byte, label, origin, comment string, typ uint16, data []byte) []byte {
+	dst = append(dst, "$ORIGIN "...)
+	dst = append(dst, origin...)
+	dst = append(dst, '\n')
+	dst = append(dst, comment...)
+	dst = append(dst, label...)
+	dst = append(dst, " TYPE"...)
+	dst = strconv.AppendUint(dst, uint64(typ), 10)
+	dst = append(dst, ` \# `...)
+	dst = strconv.AppendInt(dst, int64(len(data)), 10)
+	if typ == TypeCERT && len(data) > 6 && data[0] == 0 && data[1] == byte(CertIPGP) {
+		// 0006 0000 00 14 FINGERPRINT
+		for _, cut := range [][2]int{{0, 2}, {2, 4}, {4, 5}, {5, 6}, {6, len(data)}} {
+			dst = append(dst, ' ')
+			n := len(dst)
+			dst = hex.AppendEncode(dst, data[cut[0]:cut[1]])
+			copy(dst[n:], strings.ToUpper(string(dst[n:])))
+		}
+		return append(dst, "\n\n"...)
+	}
+	dst = append(dst, " (\n"...)
+	for len(data) > 0 {
+		n := min(32, len(data))
+		dst = append(dst, '\t')
+		dst = hex.AppendEncode(dst, data[:n])
+		dst = append(dst, '\n')
+		data = data[n:]
+	}
+	return append(dst, "\t)\n\n"...)
+}
+
+// AppendExportDANE appends what gpg 2.2 --export-options
+// export-minimal,export-dane prints for a certificate: for each user ID with an
+// address that is neither revoked nor expired, the whole certificate under f
+// (all user IDs; gpg's own is [Minimal]) under the name of that address, with
+// the domain as the user ID has it. An internationalised domain therefore comes
+// out in UTF-8, which DNS servers take for other names; [OPENPGPKEY] makes
+// records that work.
+func AppendExportDANE(dst []byte, f Filter, c *Cert) ([]byte, error) {
+	data, err := f.Append(make([]byte, 0, len(c.data)), c)
+	if err != nil {
+		return dst, err
+	}
+	for u := range c.UserIDs(timeOf(f.now())) {
+		if u.HasAddress && u.SelfSigned && !u.Revoked && !u.Expired {
+			_, domain, _ := mailbox(u.Bytes)
+			dst = appendGPG(dst, u.Address.DANELabel(), "_openpgpkey."+lowerASCII(domain)+".", gpgComment(c, u), TypeOPENPGPKEY, data)
+		}
+	}
+	return dst, nil
+}
+
+// AppendExportPKA appends what gpg 2.2 --export-options export-pka prints for a
+// certificate: the fingerprint under the name of each user ID with an address.
+func AppendExportPKA(dst []byte, c *Cert) []byte {
+	data := append(certHeader(CertIPGP), c.fprLen)
+	data = append(data, c.Fingerprint()...)
+	for u := range c.UserIDs(timeOf(0)) {
+		if u.HasAddress && u.SelfSigned {
+			_, domain, _ := mailbox(u.Bytes)
+			dst = appendGPG(dst, u.Address.WKDHash(), "_pka."+lowerASCII(domain)+".", gpgComment(c, u), TypeCERT, data)
+		}
+	}
+	return dst
+}
+
+func gpgComment(c *Cert, u UserID) string {
+	return "; " + strings.ToUpper(hex.EncodeToString(c.Fingerprint())) + "\n; " + commentText(u.Bytes) + "\n"
+}
+
+// commentText makes a user ID fit for a comment of a zone file: a control
+// character must not end the line.
+func commentText(uid []byte) string {
+	var b strings.Builder
+	for _, c := range uid {
+		switch {
+		case c == '\n':
+			b.WriteString(`\n`)
+		case c == '\r':
+			b.WriteString(`\r`)
+		case c < ' ' || c == 0x7f:
+			b.WriteString(`\x`)
+			b.WriteString(hex.EncodeToString([]byte{c}))
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// certTypeName returns the mnemonic of a certificate type, or "".
+func certTypeName(typ uint16) string {
+	for i := range certTypes {
+		if certTypes[i].number == typ {
+			return certTypes[i].name
+		}
+	}
+	return ""
+}
+
+// certTypes are the mnemonics of RFC 4398 section 2.1.
+var certTypes = [...]struct {
+	name   string
+	number uint16
+}{
+	{"PKIX", 1}, {"SPKI", 2}, {"PGP", CertPGP}, {"IPKIX", 4}, {"ISPKI", 5},
+	{"IPGP", CertIPGP}, {"ACPKIX", 7}, {"IACPKIX", 8}, {"URI", 253}, {"OID", 254},
+}
