@@ -1,0 +1,56 @@
+// Package lpctrie is Linux's IPv4 route lookup in Go: a level-compressed trie
+// that has, node by node, the shape of the kernel's for the same history of
+// changes, and read-only forms compiled from it that are several times faster.
+//
+//	t := lpctrie.New[string](lpctrie.Config{})
+//	t.Insert(netip.MustParsePrefix("10.0.0.0/8"), "wide")
+//	t.Insert(netip.MustParsePrefix("10.1.0.0/16"), "narrow")
+//	v, prefix, ok := t.Lookup(netip.MustParseAddr("10.1.2.3")) // narrow 10.1.0.0/16 true
+//	s := t.Compile()                                           // immutable
+//	v, ok = s.Lookup(netip.MustParseAddr("10.9.9.9"))          // wide true
+//
+// There are three forms of a table:
+//
+//   - [Table] is the trie. It does all that the kernel does: several routes per
+//     prefix told apart by table, TOS, priority, type, scope and value, the
+//     netlink flags Excl, Create, Replace and Append, deletion with
+//     wildcards, and it shows itself as /proc/net/fib_trie and fib_triestat
+//     ([Table.WriteFibTrie], [Stats.Triestat]). [Table.Trace] explains a lookup.
+//   - [Snapshot] is compiled from a table, immutable, a few bytes per route in
+//     one block of bytes that can be written to a file and used from there.
+//     It has lookups in batches that overlap their waits for memory.
+//   - [Live] is a table that changes while any number of readers look up
+//     without locks, each change becoming visible at once and whole.
+//
+// # Units and byte order
+//
+// Prefixes are netip.Prefix and must not have host bits. Where an address is a
+// uint32 it is in host order: 1.2.3.4 is 0x01020304 (see [KeyOf]). A suffix
+// length is 32 minus the prefix length. IPv4-mapped IPv6 addresses
+// (::ffff:1.2.3.4) are IPv6 and match nothing here unless the caller unmaps
+// them. Serialised snapshots are little-endian everywhere.
+//
+// # Errors
+//
+// Changes fail with [ErrPrefix], [ErrExist], [ErrNotExist] or [ErrFull];
+// readers of text with a *[LineError] that has the number of the line;
+// reading a serialised snapshot with [ErrSnapshot]. Compare with errors.Is and
+// errors.As. A change that fails has changed nothing. Nothing panics, whatever
+// the input, except that a table must not be used by several goroutines while
+// one of them changes it.
+//
+// # Concurrency
+//
+// A [Table] may be read by any number of goroutines while none changes it. A
+// [Snapshot] never changes. A [Live] may be used by all at any time.
+//
+// # Specifications
+//
+//   - S. Nilsson, G. Karlsson, "IP-Address Lookup Using LC-Tries", IEEE Journal
+//     on Selected Areas in Communications 17(6), 1999
+//   - S. Nilsson, M. Tikkanen, "An Experimental Study of Compression Methods
+//     for Dynamic Tries", Algorithmica 33(1), 2002
+//   - The running Linux kernel, 6.1 to 6.18: /proc/net/fib_trie,
+//     /proc/net/fib_triestat and the answers of "ip route get", against which
+//     the tests compare
+package lpctrie

@@ -1,0 +1,216 @@
+package lpctrie
+
+// Memory of a table. Two slices hold everything and contain no pointers of
+// their own, so that the garbage collector has nothing to scan (unless V has
+// pointers):
+//
+//	recs   one record per route; the first alias of a leaf is the leaf
+//	nodes  the internal nodes ("tnodes") as words:
+//
+//	        n-3    n-2    n-1     n     n+1    n+2 ... n+2+2^bits-1
+//	       empty  full  parent  key   shape   children
+//
+// A lookup touches n, n+1 and one child, which for small nodes share a cache
+// line. shape is pos | bits<<8 | slen<<16. A child is 0 (none), the word
+// offset n of a tnode, or leafBit | index of a record. A parent is 0 for the
+// root. Freed tnodes are kept in lists by size; when more than a quarter of
+// the slice is free it is compacted instead of grown.
+
+const (
+	leafBit  = 1 << 31
+	nodeHead = 3            // words in front of key
+	nodeBody = nodeHead + 2 // words besides the children
+	maxWords = 1<<31 - 1
+)
+
+// A rec is one route. The key and next of a leaf's first record count; those
+// behind it repeat the key.
+type rec[V any] struct {
+	key, info uint32
+	val       V
+	next      uint32 // following alias of the leaf, 0 at the end
+	priority  uint32
+	table     uint32
+}
+
+// info packs the suffix length, TOS, type and scope of a route.
+func packInfo(slen, tos uint8, typ RouteType, scope Scope) uint32 {
+	return uint32(slen) | uint32(tos)<<8 | uint32(typ)<<16 | uint32(scope)<<24
+}
+
+const (
+	slenMask = 63
+	tosMask  = 0xff00
+)
+
+func (r *rec[V]) slen() uint8 { return uint8(r.info & slenMask) }
+func (r *rec[V]) tos() uint8  { return uint8(r.info >> 8) }
+
+func (r *rec[V]) route() Route {
+	return Route{
+		Prefix: prefixOf(r.key, r.slen()), Table: r.table, TOS: r.tos(),
+		Type: RouteType(r.info >> 16), Scope: Scope(r.info >> 24), Priority: r.priority,
+	}
+}
+
+func nodePos(shape uint32) uint32  { return shape & 31 }
+func nodeBits(shape uint32) uint32 { return shape >> 8 & 31 }
+func nodeSlen(shape uint32) uint32 { return shape >> 16 }
+
+func blockWords(bits uint32) int { return nodeBody + 1<<bits }
+
+// newRec returns the index of an unused record.
+func (t *Table[V]) newRec() uint32 {
+	if i := t.freeRecs; i != 0 {
+		t.freeRecs = t.recs[i].next
+		t.recs[i] = rec[V]{}
+		return i
+	}
+	if len(t.recs) == 0 {
+		t.recs = append(t.recs, rec[V]{}) // index 0 means none
+	}
+	if len(t.recs) == cap(t.recs) {
+		t.recs = grown(t.recs, 1)
+	}
+	t.recs = t.recs[:len(t.recs)+1]
+	t.recs[len(t.recs)-1] = rec[V]{}
+	return uint32(len(t.recs) - 1)
+}
+
+func (t *Table[V]) freeRec(i uint32) {
+	t.recs[i] = rec[V]{next: t.freeRecs} // drops what V points to
+	t.freeRecs = i
+}
+
+// grown returns the slice with room for n more elements: an eighth more than
+// now, where append would take a quarter.
+func grown[T any](s []T, n int) []T {
+	c := cap(s) + max(n, cap(s)/8, 64)
+	out := make([]T, len(s), c)
+	copy(out, s)
+	return out
+}
+
+// newNode returns a tnode without children. Key is cut to the bits above it.
+func (t *Table[V]) newNode(key, pos, bits uint32) uint32 {
+	start := t.takeBlock(bits)
+	w := t.nodes[start : start+blockWords(bits)]
+	clear(w)
+	w[0] = 1 << bits
+	if pos+bits < 32 {
+		w[nodeHead] = key &^ (1<<(pos+bits) - 1)
+	}
+	w[nodeHead+1] = pos | bits<<8 | pos<<16
+	t.tnodes++
+	return uint32(start + nodeHead)
+}
+
+func (t *Table[V]) takeBlock(bits uint32) int {
+	words := blockWords(bits)
+	t.liveWords += words
+	if b := t.freeBlocks[bits]; b != 0 {
+		t.freeBlocks[bits] = t.nodes[b]
+		return int(b)
+	}
+	if len(t.nodes) == 0 {
+		t.nodes = append(t.nodes, 0) // offset 0 means none
+	}
+	start := len(t.nodes)
+	if start+words > cap(t.nodes) {
+		t.nodes = grown(t.nodes, words)
+		t.wantCompact = true
+	}
+	t.nodes = t.nodes[:start+words]
+	return start
+}
+
+func (t *Table[V]) freeNode(n uint32) {
+	bits := nodeBits(t.nodes[n+1])
+	start := n - nodeHead
+	t.nodes[start] = t.freeBlocks[bits]
+	t.freeBlocks[bits] = start
+	t.liveWords -= blockWords(bits)
+	t.tnodes--
+}
+
+// tidy runs between operations, when no offset is held by anybody: it gives
+// back what deletions left behind and packs the tnodes when more than a
+// quarter of their slice is free.
+func (t *Table[V]) tidy() {
+	if t.routes == 0 {
+		if len(t.recs) > 0 {
+			t.recs, t.freeRecs = nil, 0
+			t.nodes, t.freeBlocks, t.liveWords = nil, [32]uint32{}, 0
+			t.wantCompact = false
+		}
+		return
+	}
+	if used := len(t.recs) - 1; used > 4096 && t.routes < used/4 {
+		t.packRecs()
+	}
+	if len(t.nodes) > 1<<14 && t.liveWords < len(t.nodes)/4 {
+		t.wantCompact = true
+	}
+	if t.wantCompact {
+		t.wantCompact = false
+		if free := len(t.nodes) - t.liveWords; free > len(t.nodes)/4 {
+			t.packNodes()
+		}
+	}
+}
+
+// packNodes copies the live tnodes into a slice that fits, in the order of a
+// walk, which also puts neighbours next to each other.
+func (t *Table[V]) packNodes() {
+	out := make([]uint32, 1, 1+t.liveWords+t.liveWords/8)
+	old := t.nodes
+	var move func(ref, parent uint32) uint32
+	move = func(ref, parent uint32) uint32 {
+		if ref == 0 || ref&leafBit != 0 {
+			return ref
+		}
+		words := blockWords(nodeBits(old[ref+1]))
+		start := len(out)
+		out = append(out, old[ref-nodeHead:int(ref)-nodeHead+words]...)
+		n := uint32(start + nodeHead)
+		out[n-1] = parent
+		for i := start + nodeBody; i < start+words; i++ {
+			out[i] = move(out[i], n)
+		}
+		return n
+	}
+	t.root = move(t.root, 0)
+	t.nodes, t.freeBlocks = out, [32]uint32{}
+}
+
+// packRecs moves the live records into a slice that fits.
+func (t *Table[V]) packRecs() {
+	out := make([]rec[V], 1, 1+t.routes+t.routes/8)
+	old := t.recs
+	moveChain := func(ref uint32) uint32 {
+		at := uint32(len(out))
+		for i := ref &^ leafBit; i != 0; i = old[i].next {
+			r := old[i]
+			if r.next != 0 {
+				r.next = uint32(len(out) + 1)
+			}
+			out = append(out, r)
+		}
+		return at | leafBit
+	}
+	var visit func(ref uint32) uint32
+	visit = func(ref uint32) uint32 {
+		switch {
+		case ref == 0:
+		case ref&leafBit != 0:
+			return moveChain(ref)
+		default:
+			for i := ref + 2; i < ref+2+1<<nodeBits(t.nodes[ref+1]); i++ {
+				t.nodes[i] = visit(t.nodes[i])
+			}
+		}
+		return ref
+	}
+	t.root = visit(t.root)
+	t.recs, t.freeRecs = out, 0
+}
