@@ -1,0 +1,76 @@
+package nat64
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// The Internet checksum (RFC 1071) is a sum modulo 65535, and 2^16, 2^32 and
+// 2^64 are all 1 modulo 65535. So words of any of these sizes may be added
+// up, and folded to 16 bits once at the end.
+
+// fold reduces a sum of big-endian words to 16 bits. It is 0 only for 0.
+func fold(x uint64) uint16 {
+	x = x>>32 + x&0xffffffff
+	x = x>>32 + x&0xffffffff
+	x = x>>16 + x&0xffff
+	x = x>>16 + x&0xffff
+	return uint16(x>>16 + x&0xffff)
+}
+
+// sumBytes returns the folded ones' complement sum of b. An odd last byte
+// counts as the high half of a word.
+func sumBytes(b []byte) uint16 {
+	var s, c uint64
+	for len(b) >= 64 {
+		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[0:8]), 0)
+		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[8:16]), c)
+		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[16:24]), c)
+		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[24:32]), c)
+		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[32:40]), c)
+		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[40:48]), c)
+		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[48:56]), c)
+		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[56:64]), c)
+		s += c // cannot carry: a carry leaves s at most 2^64-2
+		b = b[64:]
+	}
+	for len(b) >= 8 {
+		s, c = bits.Add64(s, binary.BigEndian.Uint64(b), 0)
+		s += c
+		b = b[8:]
+	}
+	if len(b) > 0 {
+		var tail [8]byte
+		copy(tail[:], b)
+		s, c = bits.Add64(s, binary.BigEndian.Uint64(tail[:]), 0)
+		s += c
+	}
+	return fold(s)
+}
+
+// adjust is RFC 1624 equation 3: the checksum field old of a packet from
+// which words summing to minus went and to which words summing to plus came.
+// Both sums may be unfolded. A wrong checksum stays wrong by the same amount.
+func adjust(old uint16, minus, plus uint64) uint16 {
+	return ^fold(uint64(^old) + uint64(^fold(minus)) + plus)
+}
+
+// adjustPartial is adjust for a field that holds the plain sum of the
+// pseudo-header, as VirtIO and Linux leave it for the device to finish.
+func adjustPartial(old uint16, minus, plus uint64) uint16 {
+	return fold(uint64(old) + uint64(^fold(minus)) + plus)
+}
+
+// pseudo is the sum of an IPv6 pseudo-header (RFC 8200 section 8.1), and,
+// as the addresses are sums already, of an IPv4 one.
+func pseudo(addresses uint64, length int, protocol uint8) uint64 {
+	return addresses + uint64(length) + uint64(protocol)
+}
+
+func be16(b []byte) uint16 { return binary.BigEndian.Uint16(b) }
+func be32(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
+func be64(b []byte) uint64 { return binary.BigEndian.Uint64(b) }
+
+func put16(b []byte, v uint16) { binary.BigEndian.PutUint16(b, v) }
+func put32(b []byte, v uint32) { binary.BigEndian.PutUint32(b, v) }
+func put64(b []byte, v uint64) { binary.BigEndian.PutUint64(b, v) }

@@ -1,0 +1,132 @@
+package fastpath
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"signalbox.example/nat64"
+)
+
+// Kinds of table entries.
+const (
+	kindMap  = 0 // translate
+	kindPunt = 1 // leave the packet to the slow path
+	kindPool = 2 // translate, and note the use of a pool binding
+)
+
+// The tables are longest-prefix-match maps. A key is the prefix length in host
+// byte order and the address as on the wire; the values
+// are the fields of value64 and value46 in order.
+//
+// The IPv4 address is base | ((half >> shift) & mask), where half is the low
+// or, with shiftHigh set in shift, the high half of the IPv6 address as a
+// number. The IPv6 address of an IPv4 address is high, then
+// low | (address & mask) << shift.
+const (
+	keyLen6    = 4 + 16
+	keyLen4    = 4 + 4
+	valueLen64 = 24
+	valueLen46 = 32
+	shiftHigh  = 0x80000000
+)
+
+// value64 is the value of the table from IPv6 to IPv4.
+type value64 struct {
+	kind  uint32
+	base  uint32 // host byte order
+	mask  uint64
+	shift uint32
+	slot  uint32
+}
+
+// value46 is the value of the table from IPv4 to IPv6.
+type value46 struct {
+	kind  uint32
+	slot  uint32
+	high  [8]byte // as on the wire
+	low   uint64  // host byte order
+	mask  uint32  // host bits of the IPv4 address
+	shift uint32
+}
+
+func (v value64) append(b []byte) []byte {
+	o := binary.NativeEndian
+	b = o.AppendUint32(b, v.kind)
+	b = o.AppendUint32(b, v.base)
+	b = o.AppendUint64(b, v.mask)
+	b = o.AppendUint32(b, v.shift)
+	return o.AppendUint32(b, v.slot)
+}
+
+func (v value46) append(b []byte) []byte {
+	o := binary.NativeEndian
+	b = o.AppendUint32(b, v.kind)
+	b = o.AppendUint32(b, v.slot)
+	b = append(b, v.high[:]...)
+	b = o.AppendUint64(b, v.low)
+	b = o.AppendUint32(b, v.mask)
+	return o.AppendUint32(b, v.shift)
+}
+
+func appendKey(b []byte, p netip.Prefix) []byte {
+	b = binary.NativeEndian.AppendUint32(b, uint32(p.Bits()))
+	return append(b, p.Addr().AsSlice()...)
+}
+
+// entries are the contents of both tables. A later entry for the same prefix
+// replaces an earlier one.
+type entries struct {
+	v6 map[netip.Prefix]value64
+	v4 map[netip.Prefix]value46
+}
+
+func newEntries() *entries {
+	return &entries{map[netip.Prefix]value64{}, map[netip.Prefix]value46{}}
+}
+
+func (e *entries) punt(p netip.Prefix) {
+	if p.Addr().Is4() {
+		e.v4[p.Masked()] = value46{kind: kindPunt}
+	} else {
+		e.v6[p.Masked()] = value64{kind: kindPunt}
+	}
+}
+
+// eam adds an explicit mapping in both directions.
+func (e *entries) eam(m nat64.EAM) {
+	p4, p6 := m.V4.Masked(), m.V6.Masked()
+	n4 := 32 - p4.Bits() // suffix length
+	base := binary.BigEndian.Uint32(p4.Addr().AsSlice())
+	a := p6.Addr().As16()
+	low := binary.BigEndian.Uint64(a[8:])
+	mask := uint64(1)<<n4 - 1
+	end := p6.Bits() + n4 // where the IPv4 suffix ends in the IPv6 address
+	switch {
+	case n4 == 0:
+		e.v6[p6] = value64{base: base}
+		e.v4[p4] = value46{high: [8]byte(a[:8]), low: low}
+	case p6.Bits() >= 64:
+		e.v6[p6] = value64{base: base, mask: mask, shift: uint32(128 - end)}
+		e.v4[p4] = value46{high: [8]byte(a[:8]), low: low, mask: uint32(mask), shift: uint32(128 - end)}
+	case end <= 64:
+		// From IPv4 to IPv6 the program writes the suffix into the low half
+		// only; such unusual entries take the slow path there.
+		e.v6[p6] = value64{base: base, mask: mask, shift: uint32(64-end) | shiftHigh}
+		e.v4[p4] = value46{kind: kindPunt}
+	default: // across both halves
+		e.punt(p6)
+		e.punt(p4)
+	}
+}
+
+// binding adds a binding of a dynamic pool.
+func (e *entries) binding(v4, v6 netip.Addr, slot uint32) (netip.Prefix, value64, netip.Prefix, value46) {
+	a := v6.As16()
+	p6, p4 := netip.PrefixFrom(v6, 128), netip.PrefixFrom(v4, 32)
+	x := value64{kind: kindPool, base: binary.BigEndian.Uint32(v4.AsSlice()), slot: slot}
+	y := value46{kind: kindPool, slot: slot, high: [8]byte(a[:8]), low: binary.BigEndian.Uint64(a[8:])}
+	if e != nil {
+		e.v6[p6], e.v4[p4] = x, y
+	}
+	return p6, x, p4, y
+}

@@ -1,0 +1,226 @@
+package nat64
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Headroom is how many octets Translate may use in front of a packet, at
+// most: an IPv6 header and a fragment header are 28 octets longer than an
+// IPv4 header; the rest keeps the result aligned with a link header before it.
+const Headroom = 64
+
+// Verdict says what to do with a [Result].
+type Verdict uint8
+
+const (
+	// Drop: nothing is to be sent.
+	Drop Verdict = iota
+	// Forward: the packets are to be sent on.
+	Forward
+	// Reply: the packet was not translated; what is to be sent is an ICMP
+	// message to its sender.
+	Reply
+)
+
+// String returns "drop", "forward" or "reply".
+func (v Verdict) String() string {
+	switch v {
+	case Forward:
+		return "forward"
+	case Reply:
+		return "reply"
+	}
+	return "drop"
+}
+
+// Result is what became of a packet. Packet and More are valid until the
+// Scratch or the buffer is used again.
+type Result struct {
+	Verdict Verdict
+	Reason  Reason
+	// Offset is where Packet begins in the caller's buffer, or -1 when it
+	// lies in the Scratch. It may be less than before by 28 or more by any
+	// number.
+	Offset int
+	// Packet is the packet to send, nil if Verdict is Drop.
+	Packet []byte
+	// More are further packets to send behind Packet: the rest of a
+	// fragmented packet. Usually nil.
+	More [][]byte
+}
+
+// Scratch is working memory for one goroutine at a time. The zero value is
+// ready for use, with any translator. It grows to what the largest packet
+// needed, at most about 200 KB, and makes steady translation free of
+// allocations.
+type Scratch struct {
+	shard uint32 // number of the counters' shard plus one
+	dry   bool   // Explain: leave no trace in pools, counters and rate limit
+	arena []byte // memory for packets that are not made in place
+	used  int
+	more  [][]byte
+}
+
+// alloc returns n octets that stay valid until the arena is reset.
+func (s *Scratch) alloc(n int) []byte {
+	if len(s.arena)-s.used < n {
+		// Slices of the old arena stay valid: it is only let go.
+		s.arena, s.used = make([]byte, max(2*len(s.arena), n, 4096)), 0
+	}
+	b := s.arena[s.used : s.used+n : s.used+n]
+	s.used += n
+	return b
+}
+
+// Translator translates packets by a configuration that may be replaced at
+// any time. All its methods may be called by several goroutines at once, each
+// with a Scratch and a buffer of its own.
+type Translator struct {
+	snap     atomic.Pointer[snapshot]
+	updating sync.Mutex
+	scratch  atomic.Uint32 // shards handed out
+	counters [shards]shard
+
+	// IPv4 identifications: one counter for each hash of source, destination
+	// and protocol (as RFC 6864 wants them unique), from a random start.
+	idKey uint64
+	ids   [idCounters]atomic.Uint32
+
+	limit limiter
+}
+
+const idCounters = 2048
+
+// New makes a translator. It fails with a [*ConfigError].
+func New(cfg Config) (*Translator, error) {
+	c, err := compile(cfg)
+	if err != nil {
+		return nil, err
+	}
+	t := &Translator{idKey: rand.Uint64() | 1}
+	for i := range t.ids {
+		t.ids[i].Store(rand.Uint32())
+	}
+	c.reserve()
+	t.snap.Store(c)
+	return t, nil
+}
+
+// Update replaces the configuration. Packets in translation finish with the
+// old one, all later ones see the new one, none waits. A configuration with
+// an error changes nothing. Counters, identifications and the error rate
+// limit go on.
+func (t *Translator) Update(cfg Config) error {
+	c, err := compile(cfg)
+	if err != nil {
+		return err
+	}
+	t.updating.Lock()
+	defer t.updating.Unlock()
+	c.reserve()
+	t.snap.Store(c)
+	return nil
+}
+
+// Config returns the configuration in use. Its slices must not be changed.
+func (t *Translator) Config() Config { return t.snap.Load().cfg }
+
+// Translate translates the packet in buf[off:off+n]: IPv4 to IPv6 or IPv6 to
+// IPv4, by its version. It works in place and may write to the packet and to
+// the Headroom octets in front of it, nowhere else; with less room in front,
+// packets that need it are dropped with NoHeadroom. Octets behind the length
+// the header states are link padding and ignored. The packet may be changed
+// even if it is dropped.
+func (t *Translator) Translate(s *Scratch, buf []byte, off, n int) Result {
+	return t.offload(s, nil, buf, off, n)
+}
+
+// TranslateOffload is Translate for packets that pass a TUN device opened
+// with IFF_VNET_HDR: h holds what the device said of the packet, and is
+// changed to what the device is to be told of the result. If the Result holds
+// several packets, h serves for all of them: it is then all zero.
+//
+// A super-packet, of which the device or kernel later makes segments of
+// h.GSOSize octets each, is translated as a whole by changing its one header.
+// Whether it fits the MTU, and whether DF is to be set, is decided by the
+// size of its segments. If its segments must be fragmented or answered with
+// an error, it is segmented first. Checksums that are left to the device
+// (VirtioNeedsChecksum) stay so.
+func (t *Translator) TranslateOffload(s *Scratch, h *VirtioHdr, buf []byte, off, n int) Result {
+	return t.offload(s, h, buf, off, n)
+}
+
+func (t *Translator) offload(s *Scratch, h *VirtioHdr, buf []byte, off, n int) Result {
+	var r Result
+	s.used, s.more = 0, s.more[:0]
+	c := t.snap.Load()
+	switch {
+	case off < 0 || n < 1 || off > len(buf) || n > len(buf)-off:
+		r = drop(Truncated)
+	case buf[off]>>4 == 6:
+		r = t.from6(c, s, h, buf, off, n)
+	case buf[off]>>4 == 4:
+		r = t.from4(c, s, h, buf, off, n)
+	default:
+		r = drop(NotIP)
+	}
+	if !s.dry {
+		t.shard(s).reasons[r.Reason].Add(1)
+	}
+	return r
+}
+
+func drop(r Reason) Result { return Result{Reason: r} }
+
+// shard returns the counters that the goroutine with this Scratch uses.
+func (t *Translator) shard(s *Scratch) *shard {
+	if s.shard == 0 {
+		s.shard = t.scratch.Add(1)%shards + 1
+	}
+	return &t.counters[(s.shard-1)%shards]
+}
+
+// nextID returns an IPv4 identification for the first of n packets.
+func (t *Translator) nextID(src, dst uint32, protocol uint8, n uint32) uint16 {
+	h := (uint64(src)<<32 | uint64(dst)) ^ t.idKey
+	h = (h ^ uint64(protocol)<<20) * 0x9fb21c651e98df25
+	c := &t.ids[h>>53]
+	if id := uint16(c.Add(n) - n); id != 0 {
+		return id
+	}
+	return uint16(c.Add(n)-n) | 1 // never 0: some take it for none
+}
+
+// limiter is a token bucket for ICMP errors.
+type limiter struct {
+	mu     sync.Mutex
+	tokens float64
+	last   time.Time
+}
+
+func (l *limiter) allow(rate float64) bool {
+	if rate < 0 {
+		return true
+	}
+	if rate == 0 {
+		rate = DefaultErrorRate
+	}
+	burst := max(rate, 10)
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last.IsZero() {
+		l.tokens = burst
+	} else if d := now.Sub(l.last); d > 0 {
+		l.tokens = min(burst, l.tokens+d.Seconds()*rate)
+	}
+	l.last = now
+	if l.tokens < 1 {
+		return false
+	}
+	l.tokens--
+	return true
+}

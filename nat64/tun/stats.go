@@ -1,0 +1,12 @@
+package tun
+
+// Stats are the counters of a device since it was opened. Super-packets count
+// once, with all their octets.
+type Stats struct {
+	Read, ReadBytes       uint64 // packets from the kernel
+	Super                 uint64 // of them, super-packets
+	Written, WrittenBytes uint64 // packets to the kernel
+	Copied                uint64 // of them, those that did not fit in place
+	WriteErrors           uint64 // packets that the kernel did not take
+	Malformed             uint64 // packets without a usable vnet header
+}
