@@ -1,0 +1,2 @@
+// Package keycard talks to OpenPGP smart cards.
+package keycard

@@ -1,0 +1,264 @@
+package keycard
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+)
+
+// KDF is the key derivation object F9 (specification section 4.3.2): with
+// one, what the card compares is not the PIN but its hash. The zero value
+// means that PINs are sent as they are.
+type KDF struct {
+	Hash  byte   // 8 SHA-256, 10 SHA-512 (OpenPGP's numbers); 0 no KDF
+	Count uint32 // octets hashed per PIN
+
+	// Salts of eight octets. ResetCode and Admin may be empty: then the one
+	// of the user's PIN serves.
+	SaltUser, SaltResetCode, SaltAdmin []byte
+
+	// Hashes of the default PINs, from which the card sets its PINs when the
+	// object is written. Not every card has or shows them.
+	InitialUser, InitialAdmin []byte
+}
+
+// Active reports whether PINs are hashed.
+func (k KDF) Active() bool { return k.Hash != 0 }
+
+// ParseKDF reads an F9 object, wrapped or bare. Empty data, algorithm 0 and a
+// bare 81 01 00 all mean that there is none. The error wraps [ErrMalformed] or
+// [ErrUnsupported].
+func ParseKDF(b []byte) (KDF, error) {
+	b = unwrap(b, doKDF)
+	var k KDF
+	algo, ok := FindTLV(b, 0x81)
+	if len(b) == 0 || ok && len(algo) == 1 && algo[0] == 0 {
+		return k, nil
+	}
+	if !ok || len(algo) != 1 {
+		return k, fmt.Errorf("keycard: KDF object of %d octets without algorithm: %w", len(b), ErrMalformed)
+	}
+	if algo[0] != 3 {
+		return k, fmt.Errorf("keycard: KDF algorithm %d: %w", algo[0], ErrUnsupported)
+	}
+	h, _ := FindTLV(b, 0x82)
+	n, _ := FindTLV(b, 0x83)
+	k.SaltUser, _ = FindTLV(b, 0x84)
+	k.SaltResetCode, _ = FindTLV(b, 0x85)
+	k.SaltAdmin, _ = FindTLV(b, 0x86)
+	k.InitialUser, _ = FindTLV(b, 0x87)
+	k.InitialAdmin, _ = FindTLV(b, 0x88)
+	if len(h) != 1 || len(n) != 4 || len(k.SaltUser) != 8 ||
+		len(k.SaltResetCode) != 0 && len(k.SaltResetCode) != 8 || len(k.SaltAdmin) != 0 && len(k.SaltAdmin) != 8 {
+		return KDF{}, fmt.Errorf("keycard: KDF object of %d octets: %w", len(b), ErrMalformed)
+	}
+	if h[0] != 8 && h[0] != 10 {
+		return KDF{}, fmt.Errorf("keycard: KDF hash %d: %w", h[0], ErrUnsupported)
+	}
+	k.Hash, k.Count = h[0], binary.BigEndian.Uint32(n)
+	return k, nil
+}
+
+// Append appends the object's content (without the outer F9) to dst, as PUT
+// DATA takes it.
+func (k KDF) Append(dst []byte) []byte {
+	if !k.Active() {
+		return append(dst, 0x81, 1, 0)
+	}
+	dst = append(dst, 0x81, 1, 3, 0x82, 1, k.Hash, 0x83, 4)
+	dst = binary.BigEndian.AppendUint32(dst, k.Count)
+	for i, v := range [...][]byte{k.SaltUser, k.SaltResetCode, k.SaltAdmin, k.InitialUser, k.InitialAdmin} {
+		if len(v) > 0 {
+			dst = AppendTLV(dst, 0x84+uint16(i), v)
+		}
+	}
+	return dst
+}
+
+// Derive hashes a PIN as the card expects it: iterated and salted as in RFC
+// 4880 section 3.7.1.3, Count octets of salt and PIN repeated, or all of one
+// repetition if Count is smaller. The result is 32 or 64 octets long, to be
+// cleared by the caller.
+func (k KDF) Derive(m PINMode, pin []byte) []byte {
+	var h hash.Hash
+	switch k.Hash {
+	case 8:
+		h = sha256.New()
+	case 10:
+		h = sha512.New()
+	default:
+		return append([]byte(nil), pin...)
+	}
+	salt := k.SaltUser
+	if m == ResetCode && len(k.SaltResetCode) > 0 {
+		salt = k.SaltResetCode
+	} else if m == PINAdmin && len(k.SaltAdmin) > 0 {
+		salt = k.SaltAdmin
+	}
+	unit := append(append(make([]byte, 0, len(salt)+len(pin)), salt...), pin...)
+	defer clear(unit)
+	total := max(int64(k.Count), int64(len(unit)))
+	// Whole repetitions at once: the hash is faster on long inputs.
+	block := make([]byte, 0, 4096/len(unit)*len(unit)+len(unit))
+	for len(block)+len(unit) <= cap(block) {
+		block = append(block, unit...)
+	}
+	defer clear(block)
+	for total > 0 {
+		n := min(total, int64(len(block)))
+		h.Write(block[:n])
+		total -= n
+	}
+	return h.Sum(nil)
+}
+
+// kdfOff reports whether it is known that PINs go to the card as they are.
+func (s *session) kdfOff() bool { return s.kdf == nil || !s.kdf.Active() }
+
+// readKDF returns the card's KDF, asking the card the first time only.
+func (s *session) readKDF(ctx context.Context) (KDF, error) {
+	if s.kdf != nil {
+		return *s.kdf, nil
+	}
+	b, err := s.get(ctx, doKDF, "read the KDF object")
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrUnsupported) {
+		return KDF{}, err
+	}
+	k, err := ParseKDF(b)
+	if err != nil {
+		return KDF{}, err
+	}
+	s.kdf = &k
+	return k, nil
+}
+
+// derive turns a PIN into what the card compares. The caller clears it.
+func (s *session) derive(ctx context.Context, m PINMode, p *PIN) ([]byte, error) {
+	if p.keypad {
+		return nil, fmt.Errorf("keycard: %v by keypad here: %w", m, ErrUnsupported)
+	}
+	k, err := s.readKDF(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if k.Active() && k.Count > s.opt.maxKDF {
+		return nil, fmt.Errorf("keycard: %d octets: %w", k.Count, ErrKDFCount)
+	}
+	return k.Derive(m, p.b), nil
+}
+
+// KDF returns the card's KDF settings, from memory if they were read before.
+func (c *Card) KDF(ctx context.Context) (KDF, error) {
+	release, err := c.acquire(ctx)
+	if err != nil {
+		return KDF{}, err
+	}
+	defer release()
+	return c.s.readKDF(ctx)
+}
+
+// NewKDF makes settings with fresh salts and the hash and count that gpg
+// uses: SHA-256 over 65,011,712 octets.
+func NewKDF() KDF {
+	salts := make([]byte, 24)
+	rand.Read(salts)
+	return KDF{Hash: 8, Count: 65011712, SaltUser: salts[:8:8], SaltResetCode: salts[8:16:16], SaltAdmin: salts[16:24:24]}
+}
+
+// SetKDF switches the card to these settings, or off with the zero KDF. user
+// and admin are the current PINs; both stay what they are for the user, and
+// each is presented once. A resetting code must be set anew.
+//
+// Cards come in two families: some set their PINs from the hashes in the
+// object, on others the client has to change them. Here the PINs are changed
+// to their hashes first and the object, with the same hashes in it, is
+// written last, which is right for both. If the object is refused the PINs are
+// changed back; if even that fails the error says so and wraps both causes.
+// At the end the object is read again and both PINs are verified.
+func (c *Card) SetKDF(ctx context.Context, k KDF, user, admin *PIN) error {
+	release, err := c.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	s := c.s
+	if !s.info.Capabilities.KDF {
+		return fmt.Errorf("keycard: KDF: %w", ErrUnsupported)
+	}
+	if k.Active() && (k.Hash != 8 && k.Hash != 10 || len(k.SaltUser) != 8) {
+		return fmt.Errorf("keycard: KDF settings: %w", ErrData)
+	}
+	if k.Count > s.opt.maxKDF {
+		return fmt.Errorf("keycard: %d octets: %w", k.Count, ErrKDFCount)
+	}
+	old, err := s.readKDF(ctx)
+	if err != nil {
+		return err
+	}
+	if user.empty() || admin.empty() || user.keypad || admin.keypad {
+		return fmt.Errorf("keycard: KDF: %w", ErrNoPIN)
+	}
+	oldUser, oldAdmin := old.Derive(PINUser, user.b), old.Derive(PINAdmin, admin.b)
+	newUser, newAdmin := k.Derive(PINUser, user.b), k.Derive(PINAdmin, admin.b)
+	defer func() { clear(oldUser); clear(oldAdmin); clear(newUser); clear(newAdmin) }()
+	for _, m := range []PINMode{PINSign, PINAdmin} {
+		if err := s.mayTry(ctx, m); err != nil {
+			return err
+		}
+	}
+	if k.Active() && k.InitialUser == nil {
+		k.InitialUser, k.InitialAdmin = newUser, newAdmin
+	}
+	if err := s.change(ctx, "change the Admin PIN to its new form", PINAdmin, oldAdmin, newAdmin); err != nil {
+		return err
+	}
+	back := func(cause error, pins ...PINMode) error {
+		var errs []error
+		for _, m := range pins {
+			a, b := newUser, oldUser
+			if m == PINAdmin {
+				a, b = newAdmin, oldAdmin
+			}
+			if err := s.change(ctx, "change the "+m.String()+" back", m, a, b); err != nil {
+				errs = append(errs, fmt.Errorf("keycard: the %v is left in its hashed form: %w", m, err))
+			}
+		}
+		return errors.Join(append([]error{cause}, errs...)...)
+	}
+	if err := s.change(ctx, "change the PIN to its new form", PINSign, oldUser, newUser); err != nil {
+		return back(err, PINAdmin)
+	}
+	_, sw, err := s.send(ctx, Command{INS: insVerify, P2: PINAdmin.reference(), Data: newAdmin})
+	if err == nil {
+		err = s.tried(ctx, "verify the Admin PIN", insVerify, PINAdmin, PINAdmin, sw)
+	}
+	if err == nil {
+		v := k.Append(nil)
+		err = s.put(ctx, doKDF, v, "write the KDF object")
+		clear(v)
+	}
+	if err != nil {
+		return back(err, PINSign, PINAdmin)
+	}
+	s.forget()
+	s.kdf = nil
+	if err := s.refresh(ctx); err != nil {
+		return err
+	}
+	got, err := s.readKDF(ctx)
+	if err != nil {
+		return err
+	}
+	if got.Active() != k.Active() || got.Count != k.Count {
+		return fmt.Errorf("keycard: the card did not keep the KDF object: %w", ErrMismatch)
+	}
+	if err := s.verify(ctx, PINAdmin, admin); err != nil {
+		return err
+	}
+	return s.verify(ctx, PINUser, user)
+}
