@@ -1,7 +1,6 @@
 package radix6
 
 import (
-	"fmt"
 	"math/bits"
 	"net/netip"
 )
@@ -139,6 +138,22 @@ func (t *Tree[V]) Lookup(dst netip.Addr) (v V, p netip.Prefix, ok bool) {
 	return t.vals[r], t.keys[i].prefix(t.nodes[i].bits()), true
 }
 
+// LookupAddr is [Tree.Lookup] without the prefix, which takes a few
+// nanoseconds to make.
+func (t *Tree[V]) LookupAddr(dst netip.Addr) (v V, ok bool) {
+	hi, lo, ok := addrKey(dst)
+	if !ok {
+		return v, false
+	}
+	return t.LookupKey(hi, lo)
+}
+
+// Contains reports whether there is a route to an address.
+func (t *Tree[V]) Contains(dst netip.Addr) bool {
+	_, ok := t.LookupAddr(dst)
+	return ok
+}
+
 // LookupFrom returns the best route from a source to a destination and its
 // value. The zero source is the unspecified address. It allocates nothing.
 func (t *Tree[V]) LookupFrom(dst, src netip.Addr) (v V, r Route, ok bool) {
@@ -229,140 +244,3 @@ func (t *Tree[V]) pick(i, si, rt uint32, usable func(Route, V) bool) uint32 {
 	return rt
 }
 
-// A StepKind says what a lookup did at a node.
-type StepKind uint8
-
-// What [Tree.Trace] reports of a node.
-const (
-	// Down: a bit of the address chose a child; nothing was compared.
-	Down StepKind = iota
-	// Bottom: there was no child; the prefix was compared for the first time.
-	Bottom
-	// Mismatch: on the way back up, the prefix does not contain the address.
-	Mismatch
-	// NoRoute: it does, but the node is only a fork of the tree.
-	NoRoute
-	// NoSource: the node has source-specific routes and none for this source;
-	// its generic routes, if any, are hidden.
-	NoSource
-	// Source: the walk goes into the tree over the sources of the node.
-	Source
-	// Match: a route of this node is the answer.
-	Match
-	// Miss: the walk reached the root and there is no route.
-	Miss
-)
-
-func (k StepKind) String() string {
-	names := [...]string{"down", "bottom", "mismatch", "no route", "no source", "source", "match", "miss"}
-	if int(k) < len(names) {
-		return names[k]
-	}
-	return fmt.Sprintf("StepKind(%d)", uint8(k))
-}
-
-// Step is one thing that a lookup did.
-type Step struct {
-	Kind StepKind
-	// Prefix is that of the node. In the tree over the sources of a node it
-	// is a source prefix and InSource is set.
-	Prefix   netip.Prefix
-	InSource bool
-	// Bit is the bit of the address that was looked at, 0 to 127, and Side
-	// its value; only for Down.
-	Bit, Side int
-	// Skipped is the number of bits between the parent's decision and this
-	// node's prefix end that the way down did not look at.
-	Skipped int
-	// Route is the answer; only for Match.
-	Route Route
-}
-
-func (s Step) String() string {
-	p := s.Prefix.String()
-	if s.InSource {
-		p = "from " + p
-	}
-	switch s.Kind {
-	case Down:
-		p += fmt.Sprintf(" bit %d is %d", s.Bit, s.Side)
-	case Match:
-		p += fmt.Sprintf(" metric %d", s.Route.Metric)
-	}
-	if s.Skipped > 0 {
-		p += fmt.Sprintf(" (%d bits skipped)", s.Skipped)
-	}
-	return s.Kind.String() + " " + p
-}
-
-// Trace returns what a lookup does, node by node: the way down, the way back
-// up, and the answer. The zero source is the unspecified address. The last
-// step is a Match or a Miss; the list is empty only when an address is IPv4
-// or has a zone.
-func (t *Tree[V]) Trace(dst, src netip.Addr) []Step {
-	d, s, ok := queryKeys(dst, src)
-	if !ok {
-		return nil
-	}
-	zero := key{}.prefix(0)
-	if len(t.nodes) == 0 {
-		return []Step{{Kind: Miss, Prefix: zero}}
-	}
-	var steps []Step
-	i, agree := t.descend(&steps, rootNode, d, false)
-	for up := len(i) - 1; up >= 0; up-- {
-		n := t.nodes[i[up]]
-		p := t.keys[i[up]].prefix(n.bits())
-		switch {
-		case n.bits() > agree:
-			steps = append(steps, Step{Kind: Mismatch, Prefix: p})
-			continue
-		case n.info&candidate == 0:
-			steps = append(steps, Step{Kind: NoRoute, Prefix: p})
-			continue
-		}
-		rt := n.leaf
-		if n.info&hasSub != 0 {
-			steps = append(steps, Step{Kind: Source, Prefix: p})
-			rt = t.subs[n.leaf].routes
-			j, sagree := t.descend(&steps, t.subs[n.leaf].root, s, true)
-			for sup := len(j) - 1; sup >= 0; sup-- {
-				sn := t.nodes[j[sup]]
-				st := Step{Kind: NoRoute, Prefix: t.keys[j[sup]].prefix(sn.bits()), InSource: true}
-				if sn.bits() > sagree {
-					st.Kind = Mismatch
-				} else if sn.info&candidate != 0 {
-					st.Kind = Match
-					st.Route = t.route(i[up], j[sup], sn.leaf)
-					return append(steps, st)
-				}
-				steps = append(steps, st)
-			}
-			if rt == 0 || t.mode == SourceLinux && i[up] != rootNode {
-				steps = append(steps, Step{Kind: NoSource, Prefix: p})
-				continue
-			}
-		}
-		return append(steps, Step{Kind: Match, Prefix: p, Route: t.route(i[up], 0, rt)})
-	}
-	return append(steps, Step{Kind: Miss, Prefix: zero})
-}
-
-// descend records step one and returns the path and how many bits agree.
-func (t *Tree[V]) descend(steps *[]Step, i uint32, k key, inSource bool) (path []uint32, agree int) {
-	decided := 0
-	for {
-		n := t.nodes[i]
-		path = append(path, i)
-		st := Step{Kind: Bottom, Prefix: t.keys[i].prefix(n.bits()), InSource: inSource, Skipped: n.bits() - decided}
-		side := k.bit(n.info & 0xff)
-		if next := n.child[side]; next != 0 {
-			st.Kind, st.Bit, st.Side = Down, n.bits(), int(side)
-			*steps = append(*steps, st)
-			i, decided = next, n.bits()+1
-			continue
-		}
-		*steps = append(*steps, st)
-		return path, common(k, t.keys[i])
-	}
-}

@@ -42,11 +42,11 @@ func (s *slow) add(r Route, v int, mode Mode) error {
 	}
 	i := slices.IndexFunc(s.routes, func(o slowRoute) bool { return o.Route == r })
 	switch {
-	case i < 0 && mode == Change:
-		return ErrNotFound
-	case i >= 0 && mode == Excl:
-		return ErrExists
-	case i >= 0 && mode != Append:
+	case i < 0 && mode&Create == 0:
+		return ErrNotExist
+	case i >= 0 && mode&Excl != 0:
+		return ErrExist
+	case i >= 0 && mode&Replace != 0:
 		s.routes[i].v = v
 		return nil
 	}

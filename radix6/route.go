@@ -39,22 +39,27 @@ func (r Route) String() string {
 }
 
 // Mode says what [Tree.Add] does when a route with the same prefix, source
-// and metric exists. The comments name the flags of rtnetlink(7).
+// and metric exists, and when none does. It is a set of the netlink flags of
+// the same names (rtnetlink(7)); the combinations that ip(8) uses have names
+// below. A set with Excl or Replace looks at existing routes first; one
+// without puts the new route behind those of the same metric, as Linux does
+// with IPv6 routes whether or not Append is given.
 type Mode uint8
 
+// The netlink flags.
 const (
-	// Excl adds the route or fails with [ErrExists]: "ip route add",
-	// NLM_F_CREATE|NLM_F_EXCL.
-	Excl Mode = iota
-	// Replace changes the value of the first such route, or adds one: "ip
-	// route replace", NLM_F_CREATE|NLM_F_REPLACE.
-	Replace
-	// Change changes the value of the first such route or fails with
-	// [ErrNotFound]: "ip route change", NLM_F_REPLACE.
-	Change
-	// Append adds the route behind those of the same metric: "ip route
-	// append", NLM_F_CREATE|NLM_F_APPEND.
-	Append
+	Excl    Mode = 1 << iota // fail if there is such a route
+	Replace                  // give the first such route the new value
+	Append                   // put it behind all such routes
+	Create                   // allow a route that was not there
+)
+
+// What ip(8) sends: "ip route add", "change", "replace", "append".
+const (
+	ModeAdd     = Create | Excl
+	ModeChange  = Replace
+	ModeReplace = Create | Replace
+	ModeAppend  = Create | Append
 )
 
 // SourceMode says whether a tree holds source-specific routes, and how a
@@ -78,6 +83,14 @@ const (
 
 // key is an address as two words, most significant first.
 type key struct{ hi, lo uint64 }
+
+// KeyOf returns an IPv6 address as two words, most significant first, the form
+// that LookupKey takes. It reports false for IPv4 addresses and for addresses
+// with a zone, which no prefix contains.
+func KeyOf(a netip.Addr) (hi, lo uint64, ok bool) { return addrKey(a) }
+
+// AddrOf is the inverse of [KeyOf].
+func AddrOf(hi, lo uint64) netip.Addr { return key{hi, lo}.addr() }
 
 // addrKey returns the words of an IPv6 address without a zone. It is false
 // for IPv4 addresses and for addresses with a zone, which no prefix contains.

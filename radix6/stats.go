@@ -1,6 +1,9 @@
 package radix6
 
-import "unsafe"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // Stats describes the shape and the size of a tree. The counters named after
 // Linux's are those of /proc/net/rt6_stats.
@@ -20,14 +23,29 @@ type Stats struct {
 	// Depths counts, by the number of edges between it and the root, the
 	// nodes of the tree of destinations that end a lookup.
 	Depths []int
-	// MaxDepth is the greatest such depth, MeanDepth the mean of all.
-	MaxDepth  int
-	MeanDepth float64
-	// Bytes is the memory that the tree holds, including room for growth but
-	// not what values refer to.
-	Bytes int
-	// LiveBytes is the part of it in use.
-	LiveBytes int
+	// MaxDepth is the greatest such depth, TotalDepth the sum of all.
+	MaxDepth, TotalDepth int
+	// Bytes is what the tree's slices take, Live the part that is in use;
+	// memory that values point to is not counted.
+	Bytes, Live int
+}
+
+// AverageDepth returns the mean of the depths, 0 for an empty tree.
+func (s Stats) AverageDepth() float64 {
+	n := 0
+	for _, d := range s.Depths {
+		n += d
+	}
+	if n == 0 {
+		return 0
+	}
+	return float64(s.TotalDepth) / float64(n)
+}
+
+// String returns three lines: nodes, routes, depth.
+func (s Stats) String() string {
+	return fmt.Sprintf("nodes %d (%d with routes, %d branches, %d source trees)\nroutes %d\ndepth average %.2f, max %d\n",
+		s.Nodes, s.RouteNodes, s.BranchNodes, s.Subtrees, s.Routes, s.AverageDepth(), s.MaxDepth)
 }
 
 // Stats walks the tree and describes it.
@@ -47,8 +65,7 @@ func (t *Tree[V]) Stats() Stats {
 	if len(t.nodes) == 0 {
 		return s
 	}
-	s.LiveBytes = (t.nodeCount+2)*perNode + (t.routeCount+1)*perRoute + (t.subtrees+1)*perSub
-	sum, n := 0, 0
+	s.Live = (t.nodeCount+2)*perNode + (t.routeCount+1)*perRoute + (t.subtrees+1)*perSub
 	var walk func(i uint32, depth int)
 	walk = func(i uint32, depth int) {
 		if t.nodes[i].info&candidate != 0 {
@@ -57,7 +74,7 @@ func (t *Tree[V]) Stats() Stats {
 			}
 			s.Depths[depth]++
 			s.MaxDepth = max(s.MaxDepth, depth)
-			sum, n = sum+depth, n+1
+			s.TotalDepth += depth
 		}
 		for _, c := range t.nodes[i].child {
 			if c != 0 {
@@ -66,8 +83,5 @@ func (t *Tree[V]) Stats() Stats {
 		}
 	}
 	walk(rootNode, 0)
-	if n > 0 {
-		s.MeanDepth = float64(sum) / float64(n)
-	}
 	return s
 }

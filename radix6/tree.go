@@ -82,6 +82,14 @@ func (t *Tree[V]) Mode() SourceMode { return t.mode }
 // Len returns the number of routes.
 func (t *Tree[V]) Len() int { return t.routeCount }
 
+// Clear removes all routes and gives the memory back.
+func (t *Tree[V]) Clear() {
+	for _, c := range t.caches {
+		c.clear()
+	}
+	*t = Tree[V]{mode: t.mode, caches: t.caches}
+}
+
 func (t *Tree[V]) init() {
 	if len(t.nodes) == 0 {
 		t.nodes = make([]node, 2, 16)
@@ -237,13 +245,8 @@ func (t *Tree[V]) add(p parsed, v V, mode Mode) error {
 	if len(t.nodes) > maxSlab-4 || len(t.routes) > maxSlab-1 {
 		return ErrFull
 	}
-	if mode == Change { // must not make a node
-		i := t.getRoute(p)
-		if i == 0 {
-			return ErrNotFound
-		}
-		t.vals[i] = v
-		return nil
+	if mode&Create == 0 && t.getRoute(p) == 0 {
+		return ErrNotExist
 	}
 	i := t.place(rootNode, p.dst, p.dstBits)
 	if p.srcBits > 0 {
@@ -261,10 +264,13 @@ func (t *Tree[V]) add(p parsed, v V, mode Mode) error {
 	}
 	t.nodes[i].info |= candidate
 	for ; next != 0 && t.routes[next].metric <= p.metric; prev, next = next, t.routes[next].next {
-		if t.routes[next].metric == p.metric && mode != Append {
-			if mode == Excl {
-				return ErrExists
-			}
+		if t.routes[next].metric != p.metric {
+			continue
+		}
+		if mode&Excl != 0 {
+			return ErrExist
+		}
+		if mode&Replace != 0 {
 			t.vals[next] = v
 			return nil
 		}
@@ -307,9 +313,32 @@ func (t *Tree[V]) getNode(p parsed) uint32 {
 	return i
 }
 
-// Get returns the value of the first route with exactly this prefix, source
-// and metric. A route that cannot exist (host bits, IPv4) is not found.
-func (t *Tree[V]) Get(r Route) (v V, ok bool) {
+// Insert stores a generic route of metric 0 for a prefix, or gives the one
+// that is there a new value: Add with [ModeReplace].
+func (t *Tree[V]) Insert(p netip.Prefix, v V) error {
+	return t.Add(Route{Prefix: p}, v, ModeReplace)
+}
+
+// Remove removes the generic route of lowest metric of a prefix and returns
+// its value. It is false when there is none.
+func (t *Tree[V]) Remove(p netip.Prefix) (v V, ok bool) {
+	r, _, ok := t.First(p, netip.Prefix{})
+	if !ok {
+		return v, false
+	}
+	return t.Delete(r)
+}
+
+// Get returns the value of the generic route of lowest metric with exactly
+// this prefix. A prefix that cannot be there (host bits, IPv4) is not found.
+func (t *Tree[V]) Get(p netip.Prefix) (v V, ok bool) {
+	_, v, ok = t.First(p, netip.Prefix{})
+	return v, ok
+}
+
+// GetRoute returns the value of the first route with exactly this prefix,
+// source and metric.
+func (t *Tree[V]) GetRoute(r Route) (v V, ok bool) {
 	p, err := t.mode.parse(r)
 	if err != nil {
 		return v, false

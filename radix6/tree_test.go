@@ -63,9 +63,9 @@ func check(t testing.TB, tr *Tree[int], s *slow, r *rand.Rand, queries int) {
 			t.Fatalf("mode %d: %v from %v: %v=%d %v, want %v=%d %v (filter %v)\n%s", s.mode, dst, src, rt, v, got, want.Route, want.v, ok, usable != nil, dump(s))
 		}
 		if usable == nil {
-			steps := tr.Trace(dst, src)
+			steps := tr.TraceFrom(dst, src)
 			last := steps[len(steps)-1]
-			if (last.Kind == Match) != ok || ok && last.Route != want.Route {
+			if (last.Verdict == Matched) != ok || ok && last.Route != want.Route {
 				t.Fatalf("trace of %v from %v ends with %v, want %v", dst, src, last, want.Route)
 			}
 		}
@@ -220,7 +220,7 @@ func TestRandomOperationsAgainstSlowTable(t *testing.T) {
 					t.Fatalf("delete %v: %d %v, want %d %v", rt, v, ok, wv, wok)
 				}
 			} else {
-				m := Mode(r.IntN(4))
+				m := [...]Mode{ModeAdd, ModeChange, ModeReplace, ModeAppend, Create, 0, Excl}[r.IntN(7)]
 				err, want := tr.Add(rt, op, m), s.add(rt, op, m)
 				if !errors.Is(err, want) {
 					t.Fatalf("add %v mode %d: %v, want %v", rt, m, err, want)
@@ -236,7 +236,7 @@ func TestRandomOperationsAgainstSlowTable(t *testing.T) {
 		check(t, tr, s, r, 200)
 		checkRanges(t, tr, s, r)
 		for _, rt := range slices.Clone(s.routes) {
-			if v, ok := tr.Get(rt.Route); !ok {
+			if v, ok := tr.GetRoute(rt.Route); !ok {
 				t.Fatalf("get %v: %d %v", rt.Route, v, ok)
 			}
 		}
@@ -269,7 +269,7 @@ func checkRanges(t *testing.T, tr *Tree[int], s *slow, r *rand.Rand) {
 		}
 		slices.SortStableFunc(over, func(a, b Route) int { return a.Prefix.Bits() - b.Prefix.Bits() })
 		var gotIn, gotOver []Route
-		for rt := range tr.Subtree(p) {
+		for rt := range tr.Subnets(p) {
 			gotIn = append(gotIn, rt)
 		}
 		for rt := range tr.Supernets(p) {
@@ -278,18 +278,18 @@ func checkRanges(t *testing.T, tr *Tree[int], s *slow, r *rand.Rand) {
 		if !slices.Equal(in, gotIn) || !slices.Equal(over, gotOver) {
 			t.Fatalf("%v: inside %v want %v; over it %v want %v", p, gotIn, in, gotOver, over)
 		}
-		if got, want := tr.OverlapsPrefix(p), len(in)+len(over) > 0; got != want {
+		if got, want := tr.Overlaps(p), len(in)+len(over) > 0; got != want {
 			t.Fatalf("overlaps %v: %v", p, got)
 		}
 		one := New[int](SourceOff)
-		if err := one.Add(Route{Prefix: p}, 1, Excl); err != nil {
+		if err := one.Insert(p, 1); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := one.Overlaps(tr), len(in)+len(over) > 0; got != want {
+		if got, want := one.OverlapsTree(tr), len(in)+len(over) > 0; got != want {
 			t.Fatalf("trees overlap at %v: %v", p, got)
 		}
 		if r.IntN(2) == 0 && len(in) > 0 { // an early stop
-			for range tr.Subtree(p) {
+			for range tr.Subnets(p) {
 				break
 			}
 		}

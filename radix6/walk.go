@@ -90,10 +90,10 @@ func (t *Tree[V]) walkKernel(i, dst uint32, yield func(Route, V) bool) bool {
 	return t.walkRoutes(i, 0, *t.head(i), yield)
 }
 
-// Subtree walks the routes whose prefix is p or lies inside it, in the order
+// Subnets walks the routes whose prefix is p or lies inside it, in the order
 // of [Tree.All]. Nothing lies inside an IPv4 or invalid prefix; bits of p
 // behind its length are ignored.
-func (t *Tree[V]) Subtree(p netip.Prefix) iter.Seq2[Route, V] {
+func (t *Tree[V]) Subnets(p netip.Prefix) iter.Seq2[Route, V] {
 	return func(yield func(Route, V) bool) {
 		if i := t.below(p); i != 0 {
 			t.walk(i, yield)
@@ -137,26 +137,26 @@ func (t *Tree[V]) Supernets(p netip.Prefix) iter.Seq2[Route, V] {
 	}
 }
 
-// OverlapsPrefix reports whether some route's prefix contains p or lies
+// Overlaps reports whether some route's prefix contains p or lies
 // inside it.
-func (t *Tree[V]) OverlapsPrefix(p netip.Prefix) bool {
+func (t *Tree[V]) Overlaps(p netip.Prefix) bool {
 	for range t.Supernets(p) {
 		return true
 	}
-	for range t.Subtree(p) {
+	for range t.Subnets(p) {
 		return true
 	}
 	return false
 }
 
-// Overlaps reports whether some prefix of one tree contains, equals or lies
+// OverlapsTree reports whether some prefix of one tree contains, equals or lies
 // inside some prefix of the other.
-func (t *Tree[V]) Overlaps(o *Tree[V]) bool {
+func (t *Tree[V]) OverlapsTree(o *Tree[V]) bool {
 	if t.Len() > o.Len() {
 		t, o = o, t
 	}
 	for r := range t.All() {
-		if o.OverlapsPrefix(r.Prefix) {
+		if o.Overlaps(r.Prefix) {
 			return true
 		}
 	}
