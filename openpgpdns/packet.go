@@ -113,7 +113,7 @@ type packetRef struct {
 	flags            refFlags
 }
 
-type refFlags uint8
+type refFlags uint16
 
 const (
 	selfIssued    refFlags = 1 << iota // names the primary key as its issuer
@@ -183,14 +183,14 @@ func (p *packetRef) readSignature(b, fpr []byte, keyID uint64) {
 			return
 		}
 		n = int(binary.BigEndian.Uint16(b[4:]))
-		p.sigType = b[1]
+		p.readAlgorithms(b)
 		b = b[6:]
 	case 6:
 		if len(b) < 12 {
 			return
 		}
 		n = int(binary.BigEndian.Uint32(b[4:]))
-		p.sigType = b[1]
+		p.readAlgorithms(b)
 		b = b[8:]
 		if n < 0 || n > len(b) || len(b)-n < 4 {
 			return
@@ -215,6 +215,15 @@ func (p *packetRef) readSignature(b, fpr []byte, keyID uint64) {
 	}
 	if p.readSubpackets(b[:n], true, fpr, keyID) && p.readSubpackets(b[n+2:n+2+m], false, fpr, keyID) {
 		p.flags &^= unreadable
+	}
+}
+
+// readAlgorithms reads what versions 4 and 6 have in common: version, type,
+// key algorithm, hash algorithm.
+func (p *packetRef) readAlgorithms(b []byte) {
+	p.sigType = b[1]
+	if b[3] == 1 || b[3] == 2 {
+		p.flags |= weakHash
 	}
 }
 
@@ -294,8 +303,14 @@ func (p *packetRef) readSubpackets(b []byte, hashed bool, fpr []byte, keyID uint
 				p.flags |= namesRevoker
 			}
 		case subKeyFlags:
+			if hashed {
+				p.flags |= hasKeyFlags
+			}
 			if hashed && len(d) > 0 && d[0]&2 != 0 {
 				p.flags |= signingKey
+			}
+			if hashed && len(d) > 0 && d[0]&12 != 0 {
+				p.flags |= encryptionKey
 			}
 		}
 	}

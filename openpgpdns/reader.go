@@ -16,6 +16,7 @@ const (
 	// DefaultMaxCertSize is the largest certificate in octets.
 	DefaultMaxCertSize = 16 << 20
 	maxPackets         = 1 << 17
+	maxUserIDs         = 1024
 	readChunk          = 64 << 10
 )
 
@@ -340,7 +341,7 @@ func (r *Reader) cert1() (*Cert, error) {
 	r.number++
 	c := &r.cert
 	*c = Cert{packets: c.packets[:0], number: r.number, offset: r.at(r.r)}
-	n := 0 // octets of the certificate so far
+	n, users := 0, 0 // octets and user IDs of the certificate so far
 	var keyID uint64
 	for {
 		if !r.fill(n + 1) {
@@ -369,6 +370,8 @@ func (r *Reader) cert1() (*Cert, error) {
 			return nil, r.giveUp(n, ErrTooLarge, "more than "+strconv.Itoa(r.max)+" octets")
 		case len(c.packets) == maxPackets:
 			return nil, r.giveUp(n, ErrTooLarge, "more than "+strconv.Itoa(maxPackets)+" packets")
+		case tag == tagUserID && users == maxUserIDs:
+			return nil, r.giveUp(n, ErrTooLarge, "more than "+strconv.Itoa(maxUserIDs)+" user IDs")
 		case tag == 0:
 			return nil, r.giveUp(n, ErrMalformed, "packet tag 0")
 		case !belongs(tag):
@@ -388,6 +391,8 @@ func (r *Reader) cert1() (*Cert, error) {
 			keyID = c.keyID()
 		case tag == tagSignature:
 			p.readSignature(b, c.fpr[:c.fprLen], keyID)
+		case tag == tagUserID:
+			users++
 		}
 		c.packets = append(c.packets, p)
 		n = end

@@ -1,0 +1,485 @@
+package openpgpdns
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"io"
+	"iter"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+)
+
+// What clients accept, and thus the defaults and warnings of this package.
+const (
+	// MaxKeyFile is the size in octets up to which GnuPG reads a WKD answer.
+	MaxKeyFile = 256 << 10
+	// MaxKeysPerAddress is the number of keys that GnuPG 2.3 and later take
+	// from one answer.
+	MaxKeysPerAddress = 5
+)
+
+// maxProblems bounds the list of problems of one run.
+const maxProblems = 1000
+
+// Options steer [Collect] and [WKD.Update]. The zero value works.
+type Options struct {
+	// Filter selects the packets; its Address is set per address. Its zero
+	// Now is replaced by the start of the run, so that one run has one time.
+	Filter Filter
+	// Verify checks all self-signatures first; see [Cert.Verify].
+	Verify bool
+	// AllowMixedVersions publishes keys of version 6 behind those of version 4
+	// for the same address. By default the version 6 keys are left out there,
+	// because GnuPG 2.2 would import none of them.
+	AllowMixedVersions bool
+	// MaxKeyFile is the largest set of keys for one address in octets; 0 means
+	// [MaxKeyFile]. Larger ones are a problem and not published.
+	MaxKeyFile int
+	// Workers is the number of goroutines that verify and write; 0 means
+	// GOMAXPROCS.
+	Workers int
+}
+
+func (o *Options) workers() int {
+	if o.Workers > 0 {
+		return o.Workers
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// Collection holds the keys of one domain, grouped by address and filtered. It
+// keeps an index in memory and key octets beyond the first few megabytes in a
+// temporary file, so a ring of any size can be collected. Its methods but Close
+// may be called by several goroutines.
+type Collection struct {
+	domain   string
+	index    map[[20]byte]int32 // by SHA-1 of the local part
+	slots    []slot
+	parts    []part
+	spool    spool
+	maxFile  int
+	mixed    bool
+	certs    int
+	problems problems
+	broken   int // certificates that could not be read
+}
+
+// slot is one address, in the order in which addresses came up.
+type slot struct {
+	first, last int32     // parts
+	octets      [2]uint32 // of version 4 and of version 6 keys
+	keys        [2]uint16
+	warned      bool
+}
+
+// part is what one certificate adds to an address. Its place in the spool holds
+// the fingerprint, the strict label if it differs, the local part, the octets.
+type part struct {
+	off     int64
+	size    uint32 // of all of it
+	next    int32  // -1: none
+	version uint8
+}
+
+type problems struct {
+	list  []error
+	count int
+}
+
+func (p *problems) add(err error) {
+	p.count++
+	if len(p.list) < maxProblems {
+		p.list = append(p.list, err)
+	}
+}
+
+// Collect reads certs and keeps, for every address in the domain, the octets
+// to publish. What cannot be used is a problem (see [Collection.Problems]) and
+// does not stop the run: certificates with errors, bad self-signatures, keys
+// left out. Secret keys, errors of the context and of the temporary file do:
+// then the result is nil. Call Close in the end.
+func Collect(ctx context.Context, domain string, certs iter.Seq2[*Cert, error], o Options) (*Collection, error) {
+	d, err := DomainToASCII(domain)
+	if err != nil {
+		return nil, err
+	}
+	o.Filter.Now = timeOf(o.Filter.now())
+	c := &Collection{domain: d, index: map[[20]byte]int32{}, maxFile: o.MaxKeyFile, mixed: o.AllowMixedVersions}
+	if c.maxFile <= 0 {
+		c.maxFile = MaxKeyFile
+	}
+	var batch []*Cert
+	var buf []byte
+	flush := func() error {
+		verifyAll(batch, o.workers(), &c.problems)
+		for _, cert := range batch {
+			if buf, err = c.add(cert, o.Filter, buf); err != nil {
+				return err
+			}
+		}
+		batch = batch[:0]
+		return nil
+	}
+	err = func() error {
+		for cert, err := range certs {
+			if e := ctx.Err(); e != nil {
+				return e
+			}
+			if errors.Is(err, ErrSecretKey) {
+				return err
+			}
+			if err != nil {
+				c.broken++
+				c.problems.add(err)
+				continue
+			}
+			c.certs++
+			if !o.Verify {
+				if buf, err = c.add(cert, o.Filter, buf); err != nil {
+					return err
+				}
+				continue
+			}
+			if batch = append(batch, cert.Clone()); len(batch) == 64*o.workers() {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+		return c.spool.flush()
+	}()
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// verifyAll verifies certificates in parallel and reports in their order.
+func verifyAll(certs []*Cert, workers int, p *problems) {
+	if len(certs) == 0 {
+		return
+	}
+	errs := make([][]error, len(certs))
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < len(certs); i += workers {
+				errs[i] = certs[i].Verify()
+			}
+		})
+	}
+	wg.Wait()
+	for _, es := range errs {
+		for _, err := range es {
+			p.add(err)
+		}
+	}
+}
+
+// add files a certificate under its addresses in the domain. buf is scratch.
+func (c *Collection) add(cert *Cert, f Filter, buf []byte) ([]byte, error) {
+	var seen []Address
+	for i := 1; i < len(cert.packets); {
+		end := cert.group(i)
+		at := i
+		i = end
+		if cert.packets[at].tag != tagUserID || !cert.inDomain(at, c.domain) {
+			continue
+		}
+		u := cert.userID(at, end, 0)
+		if !u.HasAddress || !u.SelfSigned || u.Address.Domain != c.domain || contains(seen, u.Address) {
+			continue
+		}
+		seen = append(seen, u.Address)
+		local := u.Address.Local
+		if len(local) > 255 {
+			c.problems.add(&Error{Certificate: cert.number, Fingerprint: bytes.Clone(cert.Fingerprint()), Err: ErrTooLarge, Input: local, Detail: "local part of more than 255 octets"})
+			continue
+		}
+		buf = append(append(buf[:0], cert.fprLen), cert.Fingerprint()...)
+		if label, differs := u.StrictDANELabel(); differs {
+			buf = append(buf, 28)
+			buf, _ = hex.AppendDecode(buf, []byte(label))
+		} else {
+			buf = append(buf, 0)
+		}
+		buf = append(append(buf, byte(len(local))), local...)
+		meta := len(buf)
+		var err error
+		if buf, err = f.For(u.Address).Append(buf, cert); errors.Is(err, ErrNoUserID) {
+			continue // revoked, and revoked user IDs are not wanted
+		} else if err != nil {
+			return buf, err
+		}
+		if len(buf)-meta > c.maxFile {
+			c.problems.add(&Error{Certificate: cert.number, Fingerprint: bytes.Clone(cert.Fingerprint()), Err: ErrTooLarge, Input: u.Address.String(),
+				Detail: strconv.Itoa(len(buf)-meta) + " octets, clients read " + strconv.Itoa(c.maxFile)})
+			continue
+		}
+		off, err := c.spool.add(buf)
+		if err != nil {
+			return buf, err
+		}
+		c.file(u.Address, part{off: off, size: uint32(len(buf)), next: -1, version: cert.version}, len(buf)-meta)
+	}
+	return buf, nil
+}
+
+// inDomain cheaply sorts out user IDs of other domains. It may say true for
+// internationalised ones.
+func (c *Cert) inDomain(i int, domain string) bool {
+	_, d, ok := mailbox(c.body(&c.packets[i]))
+	if !ok {
+		return false
+	}
+	for _, b := range d {
+		if b >= 0x80 {
+			return true
+		}
+	}
+	return equalLower(d, domain)
+}
+
+// file adds a part with octets of keys to its address.
+func (c *Collection) file(a Address, p part, octets int) {
+	sum := sha1.Sum([]byte(a.Local))
+	i, known := c.index[sum]
+	if !known {
+		i = int32(len(c.slots))
+		c.index[sum] = i
+		c.slots = append(c.slots, slot{first: -1, last: -1})
+	}
+	s := &c.slots[i]
+	v := p.version >> 1 & 1 // 4: 0, 6: 1
+	total := int(s.octets[v])
+	if c.mixed {
+		total = int(s.octets[0] + s.octets[1])
+	}
+	if total+octets > c.maxFile {
+		c.problems.add(inputError(ErrTooLarge, a.String(), "one more key makes "+strconv.Itoa(total+octets)+" octets, clients read "+strconv.Itoa(c.maxFile)))
+		return
+	}
+	s.octets[v] += uint32(octets)
+	if s.keys[v]++; s.keys[v] == MaxKeysPerAddress+1 {
+		c.problems.add(inputError(ErrTooLarge, a.String(), "GnuPG takes no more than 5 keys; more are published"))
+	}
+	n := int32(len(c.parts))
+	c.parts = append(c.parts, p)
+	if s.last < 0 {
+		s.first = n
+	} else {
+		c.parts[s.last].next = n
+	}
+	s.last = n
+	if s.mixed() && !c.mixed && !s.warned {
+		s.warned = true
+		c.problems.add(inputError(ErrMixedVersions, a.String(), "those of version 6 are left out"))
+	}
+}
+
+func (s *slot) mixed() bool { return s.keys[0] > 0 && s.keys[1] > 0 }
+
+// Domain is the domain of the collection, in A-label form.
+func (c *Collection) Domain() string { return c.domain }
+
+// Len is the number of addresses.
+func (c *Collection) Len() int { return len(c.slots) }
+
+// Certificates is the number of certificates that were read without an error,
+// whether or not they have an address in the domain.
+func (c *Collection) Certificates() int { return c.certs }
+
+// Problems lists what was left out and why, the first 1000 of count.
+func (c *Collection) Problems() (list []error, count int) {
+	return c.problems.list, c.problems.count
+}
+
+// Close removes the temporary file.
+func (c *Collection) Close() error { return c.spool.close() }
+
+// Entry is what is published for one address.
+type Entry struct {
+	Address Address
+	// Keys are the filtered octets of all keys, one after the other.
+	Keys []byte
+	// Fingerprints of these keys.
+	Fingerprints [][]byte
+	// StrictLabel is the label of the address by the letter of RFC 7929 if it
+	// differs from Address.DANELabel(), or "".
+	StrictLabel string
+}
+
+// Entries yields the addresses in the order in which they came up in the ring,
+// with their keys in the order of the ring, copies of the same octets once. An
+// error comes from the temporary file.
+func (c *Collection) Entries() iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for i := range c.slots {
+			e, _, err := c.entry(i, nil)
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// entry reads the i-th address. buf is scratch that e shares; the grown
+// scratch is returned.
+func (c *Collection) entry(i int, buf []byte) (e Entry, scratch []byte, err error) {
+	s := c.slots[i]
+	buf = buf[:0]
+	type span struct{ from, to int }
+	var room [4]span
+	spans := room[:0]
+	e.Address.Domain = c.domain
+	keys := 0 // octets of keys, gathered at the front of buf
+	for n := s.first; n >= 0; n = c.parts[n].next {
+		p := c.parts[n]
+		if p.version == 6 && s.mixed() && !c.mixed {
+			continue
+		}
+		from := len(buf)
+		buf = append(buf, make([]byte, p.size)...)
+		if err := c.spool.read(buf[from:], p.off); err != nil {
+			return Entry{}, buf, err
+		}
+		d := buf[from:]
+		fpr := d[1 : 1+d[0]]
+		d = d[1+d[0]:]
+		if d[0] > 0 && e.StrictLabel == "" {
+			e.StrictLabel = hex.EncodeToString(d[1 : 1+d[0]])
+		}
+		d = d[1+d[0]:]
+		if e.Address.Local == "" {
+			e.Address.Local = string(d[1 : 1+d[0]])
+		}
+		d = d[1+d[0]:]
+		double := false
+		for _, s := range spans {
+			double = double || bytes.Equal(buf[s.from:s.to], d)
+		}
+		if double {
+			buf = buf[:from]
+			continue
+		}
+		e.Fingerprints = append(e.Fingerprints, bytes.Clone(fpr))
+		to := keys + copy(buf[keys:], d)
+		spans = append(spans, span{keys, to})
+		keys = to
+		buf = buf[:keys]
+	}
+	e.Keys = buf[:keys:keys]
+	return e, buf, nil
+}
+
+// OPENPGPKEY returns the DANE record of the entry.
+func (e Entry) OPENPGPKEY() (Record, error) {
+	name, err := e.Address.DANEName()
+	if err != nil {
+		return Record{}, err
+	}
+	return checked(Record{Name: name, Type: TypeOPENPGPKEY, Data: e.Keys})
+}
+
+// StrictOPENPGPKEY returns the same record under the strict RFC 7929 label. ok
+// is false if that is the label of [Entry.OPENPGPKEY] anyway.
+func (e Entry) StrictOPENPGPKEY() (r Record, ok bool, err error) {
+	if e.StrictLabel == "" {
+		return Record{}, false, nil
+	}
+	name, err := ownerName(e.Address, e.StrictLabel+"._openpgpkey.")
+	if err != nil {
+		return Record{}, true, err
+	}
+	r, err = checked(Record{Name: name, Type: TypeOPENPGPKEY, Data: e.Keys})
+	return r, true, err
+}
+
+// CERTPGP returns the CERT PGP record of the entry.
+func (e Entry) CERTPGP() (Record, error) {
+	name, err := e.Address.CERTName()
+	if err != nil {
+		return Record{}, err
+	}
+	return checked(Record{Name: name, Type: TypeCERT, Data: append(certHeader(CertPGP), e.Keys...)})
+}
+
+// CERTIPGP returns the CERT IPGP (PKA) record for the first key of the entry:
+// the record holds one fingerprint, and GnuPG looks at one record.
+func (e Entry) CERTIPGP(url string) (Record, error) {
+	return CERTIPGP(e.Address, e.Fingerprints[0], url)
+}
+
+// spool holds octets in memory and, beyond spoolMemory, in a temporary file.
+type spool struct {
+	mem  []byte
+	file *os.File
+	w    *bufio.Writer
+	size int64 // in the file
+}
+
+const spoolMemory = 4 << 20
+
+func (s *spool) add(b []byte) (off int64, err error) {
+	if s.file == nil && len(s.mem)+len(b) <= spoolMemory {
+		off = int64(len(s.mem))
+		s.mem = append(s.mem, b...)
+		return off, nil
+	}
+	if s.file == nil {
+		if s.file, err = os.CreateTemp("", "openpgpdns-*"); err != nil {
+			return 0, &Error{Err: err}
+		}
+		s.w = bufio.NewWriterSize(s.file, 64<<10)
+	}
+	off = int64(len(s.mem)) + s.size
+	if _, err := s.w.Write(b); err != nil {
+		return 0, &Error{Err: err}
+	}
+	s.size += int64(len(b))
+	return off, nil
+}
+
+func (s *spool) flush() error {
+	if s.w == nil {
+		return nil
+	}
+	if err := s.w.Flush(); err != nil {
+		return &Error{Err: err}
+	}
+	return nil
+}
+
+func (s *spool) read(b []byte, off int64) error {
+	if m := int64(len(s.mem)); off >= m {
+		_, err := io.ReadFull(io.NewSectionReader(s.file, off-m, int64(len(b))), b)
+		if err != nil {
+			return &Error{Err: err}
+		}
+		return nil
+	}
+	copy(b, s.mem[off:])
+	return nil
+}
+
+func (s *spool) close() error {
+	if s.file == nil {
+		return nil
+	}
+	err := errors.Join(s.file.Close(), os.Remove(s.file.Name()))
+	s.file = nil
+	if err != nil {
+		return &Error{Err: err}
+	}
+	return nil
+}

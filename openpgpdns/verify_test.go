@@ -1,0 +1,92 @@
+package openpgpdns
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"signalbox.example/internal/vectors"
+)
+
+// TestVerifyGoodKeys: nothing is reported about any of the valid keys,
+// whatever made them, and the filter's result is the same after the check.
+func TestVerifyGoodKeys(t *testing.T) {
+	f := Minimal()
+	f.Now = oracleTime
+	for _, n := range names(t, "keys") {
+		c := key(t, n)
+		before, err := f.Append(nil, c)
+		if err != nil {
+			t.Errorf("%s: %v", n, err)
+		}
+		for _, err := range c.Verify() {
+			t.Errorf("%s: %v", n, err)
+		}
+		if after, err := f.Append(nil, c); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("%s: the result changed: %v", n, err)
+		}
+	}
+}
+
+// TestBug09BadSelfSignature (golang/go#9, 11809): one bad self-signature is
+// reported and not published; other keys of the ring are.
+func TestBug09BadSelfSignature(t *testing.T) {
+	ring := append(vectors.Read(t, "openpgpdns/mutations/bad_selfsig.pgp"), vectors.Read(t, "openpgpdns/keys/bob.pgp")...)
+	var published []string
+	for c, err := range ReadCerts(bytes.NewReader(ring)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		errs := c.Verify()
+		for a := range c.Addresses() {
+			published = append(published, a.String())
+		}
+		if c.Number() == 2 {
+			if len(errs) != 0 {
+				t.Errorf("bob: %v", errs)
+			}
+			continue
+		}
+		if len(errs) != 1 || !errors.Is(errs[0], ErrBadSignature) || !strings.Contains(errs[0].Error(), "alice@example.org") {
+			t.Errorf("alice: %v", errs)
+		}
+		if out, err := (Filter{}).Append(nil, c); !errors.Is(err, ErrNoUserID) || len(out) != 0 {
+			t.Errorf("alice: %d octets, %v", len(out), err)
+		}
+	}
+	if got := strings.Join(published, " "); got != "bob@example.org bob.multi@example.org bob@example.net bob+tag@sub.example.org" {
+		t.Errorf("published %s", got)
+	}
+}
+
+// TestVerifyEveryOctet: a change of any octet of a primary key, user ID,
+// subkey or hashed signature area is noticed.
+func TestVerifyEveryOctet(t *testing.T) {
+	for _, n := range []string{"alice", "sam", "gocrypto-v6-ed25519"} {
+		good := vectors.Read(t, "openpgpdns/keys/"+n+".pgp")
+		c, _ := ParseCert(good)
+		missed := 0
+		for _, p := range c.packets {
+			if p.tag == tagSignature {
+				continue
+			}
+			for i := p.body; i < p.end; i++ {
+				bad := bytes.Clone(good)
+				bad[i] ^= 1
+				d, err := ParseCert(bad)
+				if err != nil {
+					continue
+				}
+				whole, _ := Everything().Append(nil, d)
+				d.Verify()
+				if rest, err := Everything().Append(nil, d); err == nil && len(rest) == len(whole) {
+					missed++
+				}
+			}
+		}
+		if missed > 0 {
+			t.Errorf("%s: %d changed octets went unnoticed", n, missed)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package openpgpdns
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// WKD writes a Web Key Directory: a tree that any web server (or [Handler])
+// can serve. The fields may not change during a run, and one run at a time may
+// work on a directory.
+//
+//	advanced: Root/.well-known/openpgpkey/DOMAIN/{policy,submission-address,hu/HASH}
+//	direct:   Root/.well-known/openpgpkey/{policy,submission-address,hu/HASH}
+type WKD struct {
+	// Root is the folder that the web server serves as /, of the host
+	// openpgpkey.DOMAIN (Advanced) or DOMAIN (Direct).
+	Root string
+	// Method is the layout.
+	Method Method
+	// Policy goes into the policy file, which is always written: some clients
+	// refuse a directory without one.
+	Policy Policy
+	// Submission is the address of a Web Key Service, written to
+	// submission-address, or "".
+	Submission string
+	// Prune removes the files of addresses that the ring no longer has. It is
+	// not done, and the Report says so, if a part of the ring could not be read.
+	Prune bool
+	// Options select what is published.
+	Options Options
+	// Progress, unless nil, is called now and then with the number of files
+	// that are done and their total, by one goroutine at a time.
+	Progress func(done, total int)
+}
+
+// Report says what a run did.
+type Report struct {
+	// Certificates read without error, and addresses with their own file.
+	Certificates, Addresses int
+	// Files of keys that were written, that had the right content already,
+	// and that were removed. Policy and submission-address do not count.
+	Written, Unchanged, Removed int
+	// PruneSkipped: pruning was asked for but the ring was not read in full.
+	PruneSkipped bool
+	// Problems are the first 1000 of ProblemCount reasons why something was
+	// left out.
+	Problems     []error
+	ProblemCount int
+}
+
+// Update makes the directory of the domain hold the keys in certs. The result
+// depends on the input alone. Files that have the right content are not
+// touched; others are written under a temporary name and then renamed, so that
+// a server never sees half a file. Nothing is written before certs has been
+// read to the end; see [Collect] for what ends a run and what is only a problem.
+func (w WKD) Update(ctx context.Context, domain string, certs iter.Seq2[*Cert, error]) (Report, error) {
+	c, err := Collect(ctx, domain, certs, w.Options)
+	if err != nil {
+		return Report{}, err
+	}
+	r, err := w.Write(ctx, c)
+	return r, errors.Join(err, c.Close())
+}
+
+// Write makes the directory of the collection's domain hold its keys, as
+// [WKD.Update] does. The collection stays open. An error of the file system is
+// an *fs.PathError; what was written before it stays.
+func (w WKD) Write(ctx context.Context, c *Collection) (Report, error) {
+	r := Report{Certificates: c.certs, Addresses: len(c.slots)}
+	r.Problems, r.ProblemCount = c.Problems()
+	policy, err := w.Policy.text()
+	if err != nil {
+		return r, err
+	}
+	dir := filepath.Join(w.Root, filepath.FromSlash(w.Method.wkdPath(c.domain)))
+	hu := filepath.Join(dir, "hu")
+	if err := os.MkdirAll(hu, 0o755); err != nil {
+		return r, err
+	}
+	var f fileWriter
+	if _, err := f.update(dir+sep, "policy", policy); err != nil {
+		return r, err
+	}
+	if w.Submission != "" {
+		a, err := ParseAddress(w.Submission)
+		if err != nil {
+			return r, err
+		}
+		if _, err := f.update(dir+sep, "submission-address", []byte(a.String()+"\n")); err != nil {
+			return r, err
+		}
+	}
+	if err := w.writeKeys(ctx, c, hu+sep, &r); err != nil {
+		return r, err
+	}
+	if w.Prune {
+		if c.broken > 0 {
+			r.PruneSkipped = true
+			return r, nil
+		}
+		return r, w.prune(ctx, c, hu, &r)
+	}
+	return r, nil
+}
+
+const (
+	sep       = string(filepath.Separator)
+	tmpPrefix = ".tmp-"
+)
+
+// writeKeys writes the key files, several workers sharing the list.
+func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, r *Report) error {
+	workers := min(w.Options.workers(), max(1, len(c.slots)/16))
+	var next, written, unchanged atomic.Int64
+	var mu sync.Mutex // of Progress and first
+	var first error
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			var f fileWriter
+			var e Entry
+			var buf, hash []byte
+			var err error
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(c.slots) {
+					return
+				}
+				if err = ctx.Err(); err == nil {
+					e, buf, err = c.entry(i, buf)
+				}
+				if err == nil && len(e.Keys) > 0 {
+					hash = AppendWKDHash(hash[:0], []byte(e.Address.Local))
+					var changed bool
+					if changed, err = f.update(hu, string(hash), e.Keys); changed {
+						written.Add(1)
+					} else if err == nil {
+						unchanged.Add(1)
+					}
+				}
+				if err != nil || w.Progress != nil && (i%64 == 63 || i == len(c.slots)-1) {
+					mu.Lock()
+					if err != nil {
+						if first == nil {
+							first = err
+						}
+						next.Store(int64(len(c.slots))) // stops the others
+						mu.Unlock()
+						return
+					}
+					w.Progress(i+1, len(c.slots))
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	r.Written, r.Unchanged = int(written.Load()), int(unchanged.Load())
+	return first
+}
+
+// fileWriter makes files have a content. It reuses its buffers.
+type fileWriter struct {
+	old       []byte
+	path, tmp []byte
+}
+
+// update makes the file dir+name hold data, and reports whether it had to
+// change anything. dir ends in a separator.
+func (f *fileWriter) update(dir, name string, data []byte) (changed bool, err error) {
+	f.path = append(append(f.path[:0], dir...), name...)
+	path := string(f.path)
+	same, err := f.same(path, data)
+	if same || err != nil {
+		return false, err
+	}
+	f.tmp = append(append(append(f.tmp[:0], dir...), tmpPrefix...), name...)
+	tmp := string(f.tmp)
+	if err := writeFile(tmp, data); err != nil {
+		os.Remove(tmp)
+		return false, err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		os.Remove(tmp)
+		return false, err
+	}
+	return true, nil
+}
+
+// same reports whether the file at path holds exactly data.
+func (f *fileWriter) same(path string, data []byte) (bool, error) {
+	if cap(f.old) < len(data)+1 {
+		f.old = make([]byte, len(data)+4096)
+	}
+	n, err := readFile(path, f.old[:len(data)+1])
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return bytes.Equal(f.old[:n], data), nil
+}
+
+// prune removes key files whose address the collection lacks, and leftovers of
+// a run that was cut short. Anything else in the directory is not ours.
+func (w WKD) prune(ctx context.Context, c *Collection, hu string, r *Report) error {
+	d, err := os.Open(hu)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	var stale []string
+	for {
+		es, err := d.ReadDir(1024)
+		for _, e := range es {
+			name := strings.TrimPrefix(e.Name(), tmpPrefix)
+			if !e.Type().IsRegular() || !isWKDHash(name) {
+				continue
+			}
+			var sum [20]byte
+			if _, err := zBase32.Decode(sum[:], []byte(name)); err != nil {
+				continue
+			}
+			if _, ok := c.index[sum]; !ok || name != e.Name() {
+				stale = append(stale, e.Name())
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, name := range stale {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := os.Remove(filepath.Join(hu, name)); err != nil {
+			return err
+		}
+		if isWKDHash(name) {
+			r.Removed++
+		}
+	}
+	return nil
+}
+
+// isWKDHash reports whether a file name is 32 characters of z-base-32.
+func isWKDHash(s string) bool {
+	if len(s) != 32 {
+		return false
+	}
+	for i := range len(s) {
+		if strings.IndexByte(zBase32Alphabet, s[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
