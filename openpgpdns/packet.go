@@ -124,6 +124,9 @@ const (
 	badSelfSig                         // Cert.Verify found that it does not verify
 	hasIssuer                          // names some issuer
 	namesRevoker                       // names another key that may revoke this one
+	hasKeyFlags                        // carries key flags
+	encryptionKey                      // key flags allow encryption
+	weakHash                           // made with MD5 or SHA-1
 )
 
 // counts reports whether the packet is a self-signature that has not been
