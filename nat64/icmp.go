@@ -153,7 +153,7 @@ func layout(quote, extension, room, unit int) (take, padded int, extended bool, 
 		if padded+extension > room {
 			padded = (room - extension) / unit * unit
 		}
-		if padded >= least && padded/unit <= 255 {
+		if padded >= least {
 			return min(quote, padded), padded, true, uint8(padded / unit)
 		}
 	}
@@ -195,14 +195,17 @@ func (t *Translator) error46(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ih
 		}
 	}
 
+	if kind != 1 && kind != 3 && words != 0 {
+		// The type has no length field in ICMPv6: the extension goes, and
+		// with it the padding that was for its sake.
+		ext, quote = nil, quote[:min(len(quote), max(header4, int(be16(quote[2:]))))]
+	}
+
 	const room = maxError6 - header6 - 8
 	b := s.alloc(maxError6)
 	n, failure := c.quote46(b[header6+8:], quote)
 	if failure != 0 {
 		return drop(failure)
-	}
-	if kind != 1 && kind != 3 {
-		ext = nil // no room for its length in these types
 	}
 	n, padded, extended, length := layout(n, len(ext), room, 8)
 	body := b[header6+8:]

@@ -58,7 +58,7 @@ type Result struct {
 // allocations.
 type Scratch struct {
 	shard uint32 // number of the counters' shard plus one
-	dry   bool   // Explain: leave no trace in pools, counters and rate limit
+	dry   bool   // Explain: make no pool bindings, leave counters and rate limit alone
 	arena []byte // memory for packets that are not made in place
 	used  int
 	more  [][]byte

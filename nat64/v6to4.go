@@ -252,7 +252,10 @@ func (h *VirtioHdr) move(d int, o offload) {
 
 // split makes the segments of a super-packet and translates each.
 func (t *Translator) split(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, l4 int, o offload) Result {
-	var all Result
+	why := Translated64
+	if p[0]>>4 == 4 {
+		why = Translated46
+	}
 	for i := range int(o.segs) {
 		b := s.alloc(Headroom + l4 + o.largest)
 		b = h.segment(b[:Headroom], p, l4, o, i)
@@ -270,10 +273,12 @@ func (t *Translator) split(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, l4 i
 		if len(s.more) == done { // not fragmented
 			s.more = append(s.more, r.Packet)
 		}
-		all.Reason = r.Reason
+		if r.Reason == FragmentedV6 || r.Reason == FragmentedV4 {
+			why = r.Reason
+		}
 	}
 	*h = VirtioHdr{}
-	return s.several(all.Reason)
+	return s.several(why)
 }
 
 // hairpin sends a packet from one host of the EAM table back to another whose

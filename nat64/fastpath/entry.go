@@ -119,14 +119,51 @@ func (e *entries) eam(m nat64.EAM) {
 	}
 }
 
-// binding adds a binding of a dynamic pool.
-func (e *entries) binding(v4, v6 netip.Addr, slot uint32) (netip.Prefix, value64, netip.Prefix, value46) {
+// binding returns the entries of a pool binding.
+func binding(v4, v6 netip.Addr, slot uint32) (netip.Prefix, value64, netip.Prefix, value46) {
 	a := v6.As16()
-	p6, p4 := netip.PrefixFrom(v6, 128), netip.PrefixFrom(v4, 32)
-	x := value64{kind: kindPool, base: binary.BigEndian.Uint32(v4.AsSlice()), slot: slot}
-	y := value46{kind: kindPool, slot: slot, high: [8]byte(a[:8]), low: binary.BigEndian.Uint64(a[8:])}
-	if e != nil {
-		e.v6[p6], e.v4[p4] = x, y
+	return netip.PrefixFrom(v6, 128), value64{kind: kindPool, base: binary.BigEndian.Uint32(v4.AsSlice()), slot: slot},
+		netip.PrefixFrom(v4, 32), value46{kind: kindPool, slot: slot, high: [8]byte(a[:8]), low: binary.BigEndian.Uint64(a[8:])}
+}
+
+// neverRouted are the IPv4 blocks that no packet comes from or goes to across
+// a router (RFC 1812 section 5.3.7).
+var neverRouted = []string{"0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3"}
+
+// notGlobal are the other blocks of RFC 6890's registry that are not globally
+// reachable. The few addresses within them that are take the slow path.
+var notGlobal = []string{
+	"10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+	"192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+}
+
+// fromConfig makes the entries of a translator's configuration, without those
+// of its pools' bindings.
+func fromConfig(c nat64.Config) *entries {
+	e := newEntries()
+	for _, p := range neverRouted {
+		e.punt(netip.MustParsePrefix(p))
 	}
-	return p6, x, p4, y
+	if c.Prefix.IsWellKnown() && !c.AllowNonGlobalWKP {
+		for _, p := range notGlobal {
+			e.punt(netip.MustParsePrefix(p))
+		}
+	}
+	for _, p := range c.Pools { // an address without a binding is unmapped
+		e.punt(p.V4())
+	}
+	for _, p := range []netip.Prefix{c.RFC6791v4, c.RFC6791v6} {
+		if p.IsValid() {
+			e.punt(p)
+		}
+	}
+	for _, m := range c.EAM {
+		e.eam(m)
+	}
+	for _, a := range []netip.Addr{c.Own4, c.Own6} { // the translator answers for itself
+		if a.IsValid() {
+			e.punt(netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	return e
 }
