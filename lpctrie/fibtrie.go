@@ -88,11 +88,11 @@ func (t *Table[V]) Nodes(table string) iter.Seq[Node] {
 func (t *Table[V]) showNode(ref uint32, depth int, table string, yield func(Node) bool) bool {
 	if ref&leafBit != 0 {
 		i := ref &^ leafBit
-		if !yield(Node{Table: table, Kind: LeafLine, Depth: depth, Prefix: prefixOf(t.recs[i].key, 0)}) {
+		if !yield(Node{Table: table, Kind: LeafLine, Depth: depth, Prefix: prefixOf(t.hot[i].key, 0)}) {
 			return false
 		}
-		for ; i != 0; i = t.recs[i].next {
-			r := t.recs[i].route()
+		for ; i != 0; i = t.cold[i].next {
+			r := t.route(i)
 			if !yield(Node{Table: table, Kind: AliasLine, Depth: depth, Prefix: r.Prefix, Type: r.Type, Scope: r.Scope, TOS: r.TOS}) {
 				return false
 			}

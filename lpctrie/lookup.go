@@ -15,7 +15,7 @@ func (t *Table[V]) Lookup(a netip.Addr) (v V, p netip.Prefix, ok bool) {
 	if i == 0 {
 		return v, p, false
 	}
-	r := &t.recs[i]
+	r := &t.hot[i]
 	return r.val, prefixOf(r.key, r.slen()), true
 }
 
@@ -23,7 +23,7 @@ func (t *Table[V]) Lookup(a netip.Addr) (v V, p netip.Prefix, ok bool) {
 // prefix.
 func (t *Table[V]) LookupKey(key uint32) (v V, ok bool) {
 	if i := t.search(key); i != 0 {
-		return t.recs[i].val, true
+		return t.hot[i].val, true
 	}
 	return v, false
 }
@@ -42,9 +42,9 @@ func (t *Table[V]) Contains(a netip.Addr) bool {
 // lowest set bits cleared, so it clears the lowest bit of the child index,
 // goes down along child 0, and back up where the index has no bits left.
 func (t *Table[V]) search(key uint32) uint32 {
-	nodes, recs := t.nodes, t.recs
+	nodes, hot := t.nodes, t.hot
 	ref := t.root
-	back, index := uint32(0), uint32(0) // deepest node that can have a shorter match, and the child taken there
+	back, index := uint32(0), uint32(0) // the last node, and the child taken there
 	for int32(ref) > 0 {
 		n := uint(ref)
 		shape := nodes[n+1]
@@ -53,9 +53,7 @@ func (t *Table[V]) search(key uint32) uint32 {
 		if i>>(shape>>8&31) != 0 {
 			goto shorter // skipped bits differ
 		}
-		if shape>>16 > pos {
-			back, index = ref, i
-		}
+		back, index = ref, i
 		ref = nodes[n+2+uint(i)]
 	}
 	goto leaf
@@ -77,21 +75,27 @@ shorter:
 leaf:
 	if ref != 0 {
 		i := ref &^ leafBit
-		r := &recs[i]
-		differs := key ^ r.key
+		r := &hot[i]
+		differs, info := key^r.key, r.info
 		for {
-			if differs>>(r.info&slenMask) == 0 && r.info&tosMask == 0 {
+			if differs>>(info&slenMask) == 0 && info&tosMask == 0 {
 				return i
 			}
-			if i = r.next; i == 0 {
+			if info&moreBit == 0 {
 				break
 			}
-			r = &recs[i]
+			i = t.cold[i].next
+			info = hot[i].info
 		}
 	}
-	for index == 0 {
-		if back == 0 {
-			return 0
+	if back == 0 {
+		return 0
+	}
+	for {
+		// Nothing shorter hangs at a node without routes shorter than its
+		// children, nor where the index has no bits left to clear.
+		if shape := nodes[back+1]; index != 0 && shape>>16 > shape&31 {
+			break
 		}
 		k := nodes[back]
 		if back = nodes[back-1]; back == 0 {
@@ -124,14 +128,24 @@ func (t *Table[V]) LookupFlow(f Flow, usable func(Route, V) bool) (v V, r Route,
 		return v, r, false
 	}
 	i := t.walkSearch(key, func(i uint32) bool {
-		a := &t.recs[i]
-		if a.tos() != 0 && a.tos() != f.TOS || Scope(a.info>>24) < f.Scope {
+		a := &t.hot[i]
+		if a.tos() != 0 && a.tos() != f.TOS || a.scope() < f.Scope {
 			return false
 		}
-		return usable == nil || RouteType(a.info>>16).Err() != nil || usable(a.route(), a.val)
+		return usable == nil || a.typ().Err() != nil || usable(t.route(i), a.val)
 	}, nil)
 	if i == 0 {
 		return v, r, false
 	}
-	return t.recs[i].val, t.recs[i].route(), true
+	return t.hot[i].val, t.route(i), true
+}
+
+// LookupAddr is Lookup without the prefix.
+func (t *Table[V]) LookupAddr(a netip.Addr) (v V, ok bool) {
+	if key, is4 := KeyOf(a); is4 {
+		if i := t.search(key); i != 0 {
+			return t.hot[i].val, true
+		}
+	}
+	return v, false
 }

@@ -69,9 +69,9 @@ func (t *Table[V]) Stats() Stats {
 	if t.root != 0 {
 		visit(t.root, 0)
 	}
-	one := int(reflect.TypeFor[rec[V]]().Size())
-	s.Bytes = one*cap(t.recs) + 4*cap(t.nodes)
-	s.Live = one*t.routes + 4*t.liveWords
+	one, two := int(reflect.TypeFor[hot[V]]().Size()), int(reflect.TypeFor[cold]().Size())
+	s.Bytes = one*cap(t.hot) + two*cap(t.cold) + 4*cap(t.nodes)
+	s.Live = (one+two)*t.routes + 4*t.liveWords
 	return s
 }
 

@@ -50,7 +50,8 @@ type Table[V any] struct {
 	same func(a, b V) bool
 
 	root       uint32
-	recs       []rec[V]
+	hot        []hot[V]
+	cold       []cold
 	freeRecs   uint32
 	nodes      []uint32
 	freeBlocks [32]uint32 // by bits
@@ -125,10 +126,10 @@ func (t *Table[V]) Add(r Route, v V, mode Mode) error {
 		r.Type = Unicast
 	}
 	t.tidy()
-	if len(t.recs) >= maxWords || len(t.nodes) >= maxWords-1<<(t.cfg.MaxBits+2) {
+	if len(t.hot) >= maxWords || len(t.nodes) >= maxWords-1<<(t.cfg.MaxBits+2) {
 		return ErrFull
 	}
-	n := rec[V]{key: key, info: packInfo(slen, r.TOS, r.Type, r.Scope), priority: r.Priority, table: r.Table, val: v}
+	n := rec[V]{hot[V]{key, packInfo(slen, r.TOS, r.Type, r.Scope), v}, cold{priority: r.Priority, table: r.Table}}
 	leaf, parent := t.findLeaf(key)
 	if leaf == 0 {
 		if mode&Create == 0 {
@@ -153,12 +154,12 @@ func (t *Table[V]) Add(r Route, v V, mode Mode) error {
 	// The aliases with this key: look for one that is the same altogether.
 	first, match := at, -1
 	i, end := t.alias(leaf, at), at
-	for ; i != 0; i = t.recs[i].next {
-		a := &t.recs[i]
-		if a.slen() != slen || a.table != n.table || a.tos() != r.TOS || a.priority != n.priority {
+	for ; i != 0; i = t.cold[i].next {
+		a, c := &t.hot[i], &t.cold[i]
+		if a.slen() != slen || c.table != n.table || a.tos() != r.TOS || c.priority != n.priority {
 			break
 		}
-		if a.info == n.info && t.sameValue(a.val, v) {
+		if a.info&^moreBit == n.info && t.sameValue(a.val, v) {
 			match = end
 			break
 		}
@@ -189,23 +190,23 @@ func (t *Table[V]) Add(r Route, v V, mode Mode) error {
 // suffix length ascending, then table descending, TOS descending, priority
 // ascending. Taken reports that the alias there has the same key.
 func (t *Table[V]) place(leaf uint32, n *rec[V]) (at int, taken bool) {
-	for i := leaf; i != 0; i = t.recs[i].next {
-		a := &t.recs[i]
+	for i := leaf; i != 0; i = t.cold[i].next {
+		a, c := &t.hot[i], &t.cold[i]
 		switch {
 		case a.slen() != n.slen():
 			if a.slen() > n.slen() {
 				return at, false
 			}
-		case a.table != n.table:
-			if a.table < n.table {
+		case c.table != n.table:
+			if c.table < n.table {
 				return at, false
 			}
 		case a.tos() != n.tos():
 			if a.tos() < n.tos() {
 				return at, false
 			}
-		case a.priority >= n.priority:
-			return at, a.priority == n.priority
+		case c.priority >= n.priority:
+			return at, c.priority == n.priority
 		}
 		at++
 	}
@@ -216,7 +217,7 @@ func (t *Table[V]) place(leaf uint32, n *rec[V]) (at int, taken bool) {
 func (t *Table[V]) alias(leaf uint32, at int) uint32 {
 	i := leaf
 	for ; at > 0 && i != 0; at-- {
-		i = t.recs[i].next
+		i = t.cold[i].next
 	}
 	return i
 }
@@ -242,12 +243,11 @@ func (t *Table[V]) DeleteFunc(r Route, match func(Route, V) bool) (v V, ok bool)
 	t.tidy()
 	leaf, parent := t.findLeaf(key)
 	at := 0
-	for i := leaf; i != 0; i = t.recs[i].next {
-		a := &t.recs[i]
-		if a.slen() == slen && a.table == r.Table && a.tos() == r.TOS &&
-			(r.Priority == 0 || r.Priority == a.priority) &&
-			(r.Type == 0 || r.Type == RouteType(a.info>>16)) &&
-			(match == nil || match(a.route(), a.val)) {
+	for i := leaf; i != 0; i = t.cold[i].next {
+		a, c := &t.hot[i], &t.cold[i]
+		if a.slen() == slen && c.table == r.Table && a.tos() == r.TOS &&
+			(r.Priority == 0 || r.Priority == c.priority) && (r.Type == 0 || r.Type == a.typ()) &&
+			(match == nil || match(t.route(i), a.val)) {
 			v = a.val
 			t.removeAt(leaf, parent, at)
 			return v, true
@@ -265,7 +265,7 @@ func (t *Table[V]) Get(p netip.Prefix) (v V, ok bool) {
 		return v, false
 	}
 	if i := t.exact(key, slen); i != 0 {
-		return t.recs[i].val, true
+		return t.hot[i].val, true
 	}
 	return v, false
 }
@@ -273,8 +273,8 @@ func (t *Table[V]) Get(p netip.Prefix) (v V, ok bool) {
 // exact returns the first record of a prefix that has no TOS.
 func (t *Table[V]) exact(key uint32, slen uint8) uint32 {
 	leaf, _ := t.findLeaf(key)
-	for i := leaf; i != 0; i = t.recs[i].next {
-		if a := &t.recs[i]; a.slen() == slen && a.tos() == 0 {
+	for i := leaf; i != 0; i = t.cold[i].next {
+		if a := &t.hot[i]; a.slen() == slen && a.tos() == 0 {
 			return i
 		}
 	}
@@ -286,7 +286,7 @@ func (t *Table[V]) Clear() {
 	if t.log != nil {
 		var keys []uint32
 		for i := range t.each(0, ^uint32(0)) {
-			keys = append(keys, t.recs[i].key)
+			keys = append(keys, t.hot[i].key)
 		}
 		for _, key := range keys {
 			leaf, parent := t.findLeaf(key)

@@ -113,7 +113,7 @@ func (t *Table[V]) Trace(a netip.Addr) Trace {
 		return nil
 	}
 	var tr Trace
-	t.walkSearch(key, func(i uint32) bool { return t.recs[i].tos() == 0 }, &tr)
+	t.walkSearch(key, func(i uint32) bool { return t.hot[i].tos() == 0 }, &tr)
 	return tr
 }
 
@@ -138,8 +138,8 @@ func (t *Table[V]) walkSearch(key uint32, accept func(i uint32) bool, tr *Trace)
 	}
 	// leaf returns the first alias that serves the address.
 	leaf := func(ref uint32) uint32 {
-		for i := ref &^ leafBit; i != 0; i = t.recs[i].next {
-			r := &t.recs[i]
+		for i := ref &^ leafBit; i != 0; i = t.cold[i].next {
+			r := &t.hot[i]
 			ok := (key^r.key)>>r.slen() == 0 && accept(i)
 			if tr != nil {
 				v := Rejected

@@ -27,7 +27,7 @@ func (t *Table[V]) indexIn(n, key uint32) uint32 {
 
 func (t *Table[V]) keyOf(ref uint32) uint32 {
 	if ref&leafBit != 0 {
-		return t.recs[ref&^leafBit].key
+		return t.hot[ref&^leafBit].key
 	}
 	return t.nodes[ref]
 }
@@ -37,11 +37,11 @@ func (t *Table[V]) slenOf(ref uint32) uint32 {
 	if ref&leafBit == 0 {
 		return nodeSlen(t.nodes[ref+1])
 	}
-	r := &t.recs[ref&^leafBit]
-	for r.next != 0 {
-		r = &t.recs[r.next]
+	i := ref &^ leafBit
+	for t.hot[i].info&moreBit != 0 {
+		i = t.cold[i].next
 	}
-	return uint32(r.slen())
+	return uint32(t.hot[i].slen())
 }
 
 func (t *Table[V]) setSlen(n, slen uint32) {
@@ -116,7 +116,7 @@ func (t *Table[V]) findLeaf(key uint32) (leaf, parent uint32) {
 		parent = ref
 		ref = t.nodes[ref+2+i]
 	}
-	if ref != 0 && t.recs[ref&^leafBit].key == key {
+	if ref != 0 && t.hot[ref&^leafBit].key == key {
 		return ref &^ leafBit, parent
 	}
 	return 0, parent
@@ -131,22 +131,19 @@ func (t *Table[V]) insertAt(leaf, parent uint32, at int, n rec[V]) {
 	t.routes++
 	i := t.newRec()
 	if leaf == 0 {
-		n.next = 0
-		t.recs[i] = n
+		t.setRec(i, n, 0)
 		t.leaves++
 		t.insertLeaf(parent, i, n.key)
 		return
 	}
 	if at == 0 {
 		// The head record stays where the trie points to.
-		t.recs[i] = t.recs[leaf]
-		n.next = i
-		t.recs[leaf] = n
+		t.hot[i], t.cold[i] = t.hot[leaf], t.cold[leaf]
+		t.setRec(leaf, n, i)
 	} else {
 		before := t.alias(leaf, at-1)
-		n.next = t.recs[before].next
-		t.recs[i] = n
-		t.recs[before].next = i
+		t.setRec(i, n, t.cold[before].next)
+		t.link(before, i)
 	}
 	t.pushSlen(parent, uint32(n.slen()))
 }
@@ -169,7 +166,7 @@ func (t *Table[V]) insertLeaf(parent, leaf, key uint32) {
 		t.setParent(other, n)
 		parent = n
 	}
-	t.pushSlen(parent, uint32(t.recs[leaf].slen()))
+	t.pushSlen(parent, uint32(t.hot[leaf].slen()))
 	t.putRoot(parent, key, ref)
 	t.rebalance(parent)
 }
@@ -180,19 +177,19 @@ func (t *Table[V]) removeAt(leaf, parent uint32, at int) {
 	last := t.slenOf(leaf | leafBit)
 	if at > 0 {
 		before := t.alias(leaf, at-1)
-		i := t.recs[before].next
+		i := t.cold[before].next
 		if t.log != nil {
-			t.log.add(opRemove, at, t.recs[i])
+			t.log.add(opRemove, at, t.rec(i))
 		}
-		t.recs[before].next = t.recs[i].next
+		t.link(before, t.cold[i].next)
 		t.freeRec(i)
 	} else {
 		if t.log != nil {
-			t.log.add(opRemove, at, t.recs[leaf])
+			t.log.add(opRemove, at, t.rec(leaf))
 		}
-		i := t.recs[leaf].next
+		i := t.cold[leaf].next
 		if i == 0 {
-			key := t.recs[leaf].key
+			key := t.hot[leaf].key
 			t.freeRec(leaf)
 			t.leaves--
 			t.putRoot(parent, key, 0)
@@ -202,7 +199,7 @@ func (t *Table[V]) removeAt(leaf, parent uint32, at int) {
 			t.rebalance(parent)
 			return
 		}
-		t.recs[leaf] = t.recs[i]
+		t.hot[leaf], t.cold[leaf] = t.hot[i], t.cold[i]
 		t.freeRec(i)
 	}
 	if now := t.slenOf(leaf | leafBit); now < last {
@@ -214,10 +211,9 @@ func (t *Table[V]) removeAt(leaf, parent uint32, at int) {
 func (t *Table[V]) replaceAt(leaf uint32, at int, n rec[V]) {
 	i := t.alias(leaf, at)
 	if t.log != nil {
-		t.log.add(opReplace, at, t.recs[i])
+		t.log.add(opReplace, at, t.rec(i))
 	}
-	n.next = t.recs[i].next
-	t.recs[i] = n
+	t.setRec(i, n, t.cold[i].next)
 }
 
 // pushSlen tells n and those above of a route with a longer suffix.

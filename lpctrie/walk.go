@@ -20,7 +20,7 @@ func (t *Table[V]) visit(ref, lo, hi uint32, yield func(uint32) bool) bool {
 	}
 	if ref&leafBit != 0 {
 		i := ref &^ leafBit
-		if key := t.recs[i].key; key < lo || key > hi {
+		if key := t.hot[i].key; key < lo || key > hi {
 			return true
 		}
 		return yield(i)
@@ -49,22 +49,22 @@ func (t *Table[V]) visit(ref, lo, hi uint32, yield func(uint32) bool) bool {
 // chain calls yield for the records of a leaf with suffix lengths up to limit,
 // the shortest prefix first.
 func (t *Table[V]) chain(leaf uint32, limit uint8, yield func(i uint32) bool) bool {
-	if t.recs[leaf].next == 0 {
-		return t.recs[leaf].slen() > limit || yield(leaf)
+	if t.cold[leaf].next == 0 {
+		return t.hot[leaf].slen() > limit || yield(leaf)
 	}
 	// The list has the longest prefix first: find the groups from the back.
 	for hi := int(limit); hi >= 0; {
 		// The largest suffix length not above hi, and where it starts.
 		start, slen := uint32(0), -1
-		for i := leaf; i != 0; i = t.recs[i].next {
-			if s := int(t.recs[i].slen()); s <= hi && s > slen {
+		for i := leaf; i != 0; i = t.cold[i].next {
+			if s := int(t.hot[i].slen()); s <= hi && s > slen {
 				start, slen = i, s
 			}
 		}
 		if start == 0 {
 			return true
 		}
-		for i := start; i != 0 && int(t.recs[i].slen()) == slen; i = t.recs[i].next {
+		for i := start; i != 0 && int(t.hot[i].slen()) == slen; i = t.cold[i].next {
 			if !yield(i) {
 				return false
 			}
@@ -82,7 +82,7 @@ func (t *Table[V]) within(key uint32, slen uint8) iter.Seq2[Route, V] {
 	return func(yield func(Route, V) bool) {
 		for leaf := range t.each(key, key|suffixMask(slen)) {
 			more := t.chain(leaf, slen, func(i uint32) bool {
-				return yield(t.recs[i].route(), t.recs[i].val)
+				return yield(t.route(i), t.hot[i].val)
 			})
 			if !more {
 				return
@@ -111,8 +111,8 @@ func (t *Table[V]) Supernets(p netip.Prefix) iter.Seq2[Route, V] {
 		}
 		for ; slen <= 32; slen++ {
 			leaf, _ := t.findLeaf(key &^ suffixMask(slen))
-			for i := leaf; i != 0; i = t.recs[i].next {
-				if r := &t.recs[i]; r.slen() == slen && !yield(r.route(), r.val) {
+			for i := leaf; i != 0; i = t.cold[i].next {
+				if r := &t.hot[i]; r.slen() == slen && !yield(t.route(i), r.val) {
 					return
 				}
 			}
