@@ -23,7 +23,6 @@ const (
 	sigGenericCert     = 0x10
 	sigPositiveCert    = 0x13
 	sigSubkeyBinding   = 0x18
-	sigPrimaryBinding  = 0x19
 	sigDirectKey       = 0x1f
 	sigKeyRevocation   = 0x20
 	sigSubkeyRevoked   = 0x28
@@ -118,7 +117,6 @@ type refFlags uint16
 const (
 	selfIssued    refFlags = 1 << iota // names the primary key as its issuer
 	hasKeyExpires                      // carries a key expiration time
-	primaryUserID                      // marks its user ID as the primary one
 	signingKey                         // key flags allow signing
 	unreadable                         // a signature of a version or form that is not known
 	badSelfSig                         // Cert.Verify found that it does not verify
@@ -152,9 +150,7 @@ const (
 	subKeyExpires    = 9
 	subRevocationKey = 12
 	subIssuerKeyID   = 16
-	subPrimaryUserID = 25
 	subKeyFlags      = 27
-	subEmbedded      = 32
 	subIssuerFpr     = 33
 )
 
@@ -296,10 +292,6 @@ func (p *packetRef) readSubpackets(b []byte, hashed bool, fpr []byte, keyID uint
 			if hashed && len(d) == 4 {
 				p.keyExpires = binary.BigEndian.Uint32(d)
 				p.flags |= hasKeyExpires
-			}
-		case subPrimaryUserID:
-			if hashed && len(d) == 1 && d[0] != 0 {
-				p.flags |= primaryUserID
 			}
 		case subRevocationKey:
 			if hashed {

@@ -214,7 +214,6 @@ const (
 	ednsSize     = 1232  // what resolvers ask for since DNS flag day 2020
 	ldnsText     = 65500 // characters of RDATA text that ldns 1.8 reads
 	gpgIPGPLimit = 1023  // octets from which on gpg ignores an IPGP record
-	gpgKeyLimit  = 64 << 10
 )
 
 // Warnings lists what software will not accept or handle well about the record
