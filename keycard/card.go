@@ -37,6 +37,13 @@ type ATRer interface {
 	ATR() []byte
 }
 
+// DataLimiter is a [Transport] whose reader limits command data to so many
+// octets; 0 means that it does not say. With a limit of 256 or less extended
+// length is not used.
+type DataLimiter interface {
+	MaxData() int
+}
+
 // Option changes how [Open] and the Card work.
 type Option func(*options)
 
@@ -127,6 +134,9 @@ func Open(ctx context.Context, t Transport, opts ...Option) (*Card, error) {
 		o(&s.opt)
 	}
 	s.kdf = s.opt.kdf
+	if l, ok := t.(DataLimiter); ok && l.MaxData() > 0 && l.MaxData() <= 256 {
+		s.opt.short = true
+	}
 	s.lock <- struct{}{}
 	c := &Card{s: s}
 	unlock, err := c.acquire(ctx)

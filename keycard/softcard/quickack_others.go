@@ -1,0 +1,7 @@
+//go:build !linux
+
+package softcard
+
+import "net"
+
+func quickACK(net.Conn) {}
