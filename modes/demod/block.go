@@ -35,6 +35,10 @@ type block struct {
 	zr, zi   [2 * longBits]float32
 	wr, wi   [longBits]float32
 	xa, xb   [longBits]float32
+	refR     [longBits]float32
+	refI     [longBits]float32
+	omega    float32 // radians a chip
+	amp      float32
 	fwd, llr [longBits]float32
 	flip     *flipper
 	scratch  []float32

@@ -38,7 +38,7 @@ func (b *block) choose(bits int) {
 // phase takes the carrier out of the chips, omega radians a chip as a first
 // guess, and projects each chip on the phase of the pulses around it: xa and
 // xb are the early and the late half of each bit as amplitudes.
-func (b *block) phase(bits int, omega float32) {
+func (b *block) phase(bits int, omega float32, passes int) {
 	b.rotate(2*bits, omega)
 	b.choose(bits)
 	// What is left of the frequency, from pulses ever further apart: each
@@ -56,7 +56,8 @@ func (b *block) phase(bits int, omega float32) {
 		residue += d / span
 	}
 	b.rotate(2*bits, float32(residue))
-	for range 2 {
+	b.omega = omega + float32(residue)
+	for range passes {
 		b.choose(bits)
 		b.project(bits)
 	}
@@ -87,6 +88,7 @@ func (b *block) project(bits int) {
 		x := b.zr[2*i]*r + b.zi[2*i]*q
 		y := b.zr[2*i+1]*r + b.zi[2*i+1]*q
 		b.xa[i], b.xb[i] = x, y
+		b.refR[i], b.refI[i] = r, q
 		w[i>>6] |= uint64(math.Float32bits(y-x)>>31) << (63 - i&63)
 	}
 	b.word = w
@@ -97,46 +99,118 @@ func (b *block) project(bits int) {
 // the leak depends only on the two bits, which makes a trellis of two states
 // (max-log-MAP). llr gets the log likelihood ratio of each bit.
 //
-// The log likelihood of a whole frame is, but for a constant, the sum over
-// the pulses of 2a*x/N less a*a*h/N for each pair of pulses that overlap.
-func (b *block) trellis(bits, bin int) {
+// The log likelihood of a frame is, but for a constant, the sum over its
+// pulses of (2*A*g*x - A*A*g*g)/N less 2*A*A*h/N for each pair of pulses with
+// the inner product h.
+func (b *block) trellis(start, bits, bin int) {
 	t := b.t
-	h1, h2 := t.lag1[bin], t.lag2[bin]
-	var a float32
+	gain, cross := &t.gain[bin], &t.cross[bin]
+	p := (start + firstDataChip*t.chipStep) % subPhases
+	// The chips' phases repeat after five bits at 2.4 Msps, at once at 2.0.
+	var sum float32
+	var phases [2][longBits]uint8
 	for i := range bits {
-		a += max(b.xa[i], b.xb[i])
+		phases[0][i] = uint8(p)
+		p += t.chipStep
+		q := p % subPhases
+		phases[1][i] = uint8(q)
+		p = (q + t.chipStep) % subPhases
+		sum += max(b.xa[i]/gain[phases[0][i]], b.xb[i]/gain[phases[1][i]])
 	}
-	a = max(a/float32(bits)/(1+h1/2), 1e-20)
-	inv := 1 / b.noise
-	k := 2 * a * inv
-	// Transitions from the bit before: a late pulse followed by an early one
-	// is one chip apart, equal bits are two apart, 1 then 0 is three.
-	late1 := -2 * a * a * h1 * inv // 0 then 1
-	same := -2 * a * a * h2 * inv
-	// Forward.
-	var f0, f1 float32
+	h := &cross[phases[0][0]]
+	// A pulse has a neighbour of each distance by chance.
+	amp := max(sum/float32(bits)/(1+(h[1]+2*h[2]+h[3])/(2*h[0])), 1e-20)
+	const sure = 0.92 // the trellis is that much too sure of itself
+	b.amp = amp
+	k, k2 := sure*2*amp/b.noise, sure*amp*amp/b.noise
+	// Forward. Only the difference of the two states counts: f is how much
+	// likelier a one is than a zero, up to and including bit i.
+	var f float32
 	for i := range bits {
-		m1, m0 := k*b.xa[i], k*b.xb[i]
+		pa, pb := phases[0][i], phases[1][i]
+		d := k*(gain[pa]*b.xa[i]-gain[pb]*b.xb[i]) - k2*(cross[pa][0]-cross[pb][0])
 		if i > 0 {
-			n1 := max(f1+same, f0+late1)
-			n0 := max(f0+same, f1)
-			f1, f0 = n1, n0
+			qa, qb := phases[0][i-1], phases[1][i-1]
+			one := max(f-2*k2*cross[qa][2], -2*k2*cross[qb][1])
+			zero := max(f-2*k2*cross[qa][3], -2*k2*cross[qb][2])
+			d += one - zero
 		}
-		f1 += m1
-		f0 += m0
-		// Only the difference counts.
-		f1 -= f0
-		f0 = 0
-		b.fwd[i] = f1
+		f = d
+		b.fwd[i] = f
 	}
-	// Backward; b1, b0 exclude the bit's own metric.
-	var b1, b0 float32
+	// Backward: g is the same for what follows bit i.
+	var g float32
+	b.word = [2]uint64{}
 	for i := bits - 1; i >= 0; i-- {
-		b.llr[i] = b.fwd[i] + b1 - b0
-		m1, m0 := k*b.xa[i]+b1, k*b.xb[i]+b0
-		b1 = max(m1+same, m0)
-		b0 = max(m0+same, m1+late1)
-		b1 -= b0
-		b0 = 0
+		b.llr[i] = b.fwd[i] + g
+		if b.llr[i] > 0 {
+			b.word[i>>6] |= 1 << (63 - i&63)
+		}
+		pa, pb := phases[0][i], phases[1][i]
+		d := g + k*(gain[pa]*b.xa[i]-gain[pb]*b.xb[i]) - k2*(cross[pa][0]-cross[pb][0])
+		if i > 0 {
+			qa, qb := phases[0][i-1], phases[1][i-1]
+			one := max(d-2*k2*cross[qa][2], -2*k2*cross[qa][3])
+			zero := max(d-2*k2*cross[qb][1], -2*k2*cross[qb][2])
+			g = one - zero
+		}
 	}
+}
+
+// retime returns how many sub-phases later than start the frame fits best,
+// given the decisions of the trellis: the maximum of the log likelihood near
+// start. Unlike fineTime it is not biased by the data.
+func (b *block) retime(start, bits, bin int) int {
+	const step = 5 // sub-phases
+	var s [3]float32
+	for k := range s {
+		s[k] = b.fit(start+(k-1)*step, bits, bin)
+	}
+	bend := s[0] - 2*s[1] + s[2]
+	if bend >= 0 {
+		return 0
+	}
+	return int(math.Round(float64(max(-2*step, min(2*step, step*(s[0]-s[2])/(2*bend))))))
+}
+
+// fit returns the log likelihood of the decisions, but for factors, if the
+// frame started at start.
+func (b *block) fit(start, bits, bin int) float32 {
+	t := b.t
+	gain, cross := &t.gain[bin], &t.cross[bin]
+	s1, c1 := math.Sincos(float64(b.omega))
+	s2, c2 := math.Sincos(2 * float64(b.omega))
+	lateR, lateI := float32(c1), float32(-s1)
+	stepR, stepI := float32(c2), float32(-s2)
+	turnR, turnI := float32(1), float32(0)
+	var sum, leak float32
+	before := -1
+	u := start + firstDataChip*t.chipStep
+	for i := range bits {
+		one := int(b.word[i>>6] >> (63 - i&63) & 1)
+		at, r, q := u, turnR, turnI
+		if one == 0 {
+			at += t.chipStep
+			r, q = turnR*lateR-turnI*lateI, turnR*lateI+turnI*lateR
+		}
+		n, p := at/subPhases, at%subPhases
+		h := &t.taps[bin][p]
+		re := b.re[n-mfBefore:][:mfTaps]
+		im := b.im[n-mfBefore:][:mfTaps]
+		var x, y float32
+		for k, v := range h {
+			x += real(v)*re[k] + imag(v)*im[k]
+			y += real(v)*im[k] - imag(v)*re[k]
+		}
+		x, y = x*r-y*q, x*q+y*r
+		sum += gain[p] * (x*b.refR[i] + y*b.refI[i])
+		leak += cross[p][0] / 2
+		if before >= 0 {
+			leak += cross[before/2][2+(before&1)-one]
+		}
+		before = 2*p + one
+		turnR, turnI = turnR*stepR-turnI*stepI, turnR*stepI+turnI*stepR
+		u += 2 * t.chipStep
+	}
+	return sum - b.amp*leak
 }

@@ -19,10 +19,12 @@ type reading struct {
 	margin [3]float32
 	// certified: hard[0] has a parity that vouches for itself.
 	certified bool
-	// flipped is the cheapest repaired squitter, when flips is not 0.
+	// flipped is the cheapest repaired squitter or all-call reply that can be
+	// believed, when flips is not 0.
 	flipped [14]byte
 	flips   int
 	cost    float32 // sum of the log likelihood ratios of the flipped bits
+	lnQ     float32 // ln of the probability that no bit is wrong
 	// llr holds the log likelihood ratio of each bit, positive for a one,
 	// when soft is set.
 	soft bool
@@ -202,7 +204,7 @@ func (b *block) newReading(start, bits int, level float32) *reading {
 	b.out = append(b.out, reading{})
 	r := &b.out[len(b.out)-1]
 	r.start = b.first*subPhases + int64(start)
-	gain := b.t.gain[offsetBins]
+	gain := b.t.gain[offsetBins][0]
 	r.level = level / (gain * gain)
 	r.bits = bits
 	return r
@@ -228,14 +230,21 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 		b.stats.Errors++
 		return
 	}
-	b.phase(bits, omega*float32(b.t.rate*0.5e-6))
-	b.trellis(bits, bin)
-	var w [2]uint64
-	least, sum := float32(math.Inf(1)), float32(0)
-	for i, l := range b.llr[:bits] {
-		if l > 0 {
-			w[i>>6] |= 1 << (63 - i&63)
+	b.phase(bits, omega*float32(b.t.rate*0.5e-6), 2)
+	b.trellis(start, bits, bin)
+	if b.t.rate < 2.2e6 {
+		// Here the band ends below the pulse's bandwidth, and how bits leak
+		// into each other depends on the exact timing.
+		if d := b.retime(start, bits, bin); d != 0 {
+			start += d
+			b.matched(start, bits, bin)
+			b.phase(bits, b.omega, 1)
+			b.trellis(start, bits, bin)
 		}
+	}
+	w := b.word
+	least, sum := float32(math.Inf(1)), float32(0)
+	for _, l := range b.llr[:bits] {
 		least, sum = min(least, abs32(l)), sum+abs32(l)
 	}
 	h := pack(w)
@@ -263,11 +272,10 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 	if b.repair == RepairSoft {
 		r.soft = true
 		copy(r.llr[:bits], b.llr[:bits])
-		if bits == longBits {
-			b.flip.squitter(r, b.lim.depth)
-		}
+		r.lnQ = lnRight(r.llr[:bits])
+		b.flip.certify(r, b.lim.depth)
 	}
-	if r.flips > 0 && certain(r.flips, r.cost) {
+	if r.flips > 0 {
 		b.stats.Flipped++
 		b.covered(m, g, bits)
 	}

@@ -51,7 +51,8 @@ func New(c Config) (*Demodulator, error) {
 	if c.Rate == 2_000_000 {
 		d.t = template20()
 	}
-	d.judge = judge{t: d.t, filter: c.Filter, repair: c.Repair, stats: &d.stats, order: make([]int32, 0, 64)}
+	d.judge = judge{t: d.t, filter: c.Filter, repair: c.Repair, stats: &d.stats, order: make([]int32, 0, 64),
+		flip: newFlipper(), depth: efforts[c.Effort].depth, heard: make([]heard, 0, maxHeard)}
 	for range c.Workers + 1 {
 		b := newBlock(d.t, &efforts[c.Effort], c.Repair)
 		d.blocks = append(d.blocks, b)

@@ -1,6 +1,7 @@
 package demod
 
 import (
+	"math"
 	"math/bits"
 
 	"signalbox.example/modes"
@@ -86,9 +87,8 @@ func (f *flipper) subsets(dst []subset, first, n, frameBits int, limit float32) 
 	return dst
 }
 
-// search returns the cheapest flips, as a mask of ranks, that turn the
-// remainder target to zero.
-func (f *flipper) search(target uint32, n, frameBits int, limit float32) (mask uint32, cost float32, ok bool) {
+// prepare lists the subsets of the first n ranks, none dearer than limit.
+func (f *flipper) prepare(n, frameBits int, limit float32) {
 	f.left = f.subsets(f.left, 0, n, frameBits, limit)
 	f.right = f.subsets(f.right, 1, n, frameBits, limit)
 	if f.generation++; f.generation == 0 {
@@ -102,6 +102,11 @@ func (f *flipper) search(target uint32, n, frameBits int, limit float32) (mask u
 		}
 		f.stamp[h], f.table[h] = f.generation, uint16(i)
 	}
+}
+
+// search returns the cheapest of the prepared flips, as a mask of ranks, that
+// turn the remainder target to zero and cost limit at most.
+func (f *flipper) search(target uint32, limit float32) (mask uint32, cost float32, ok bool) {
 	cost = limit
 	for _, s := range f.right {
 		if s.cost > cost {
@@ -118,31 +123,77 @@ func (f *flipper) search(target uint32, n, frameBits int, limit float32) (mask u
 	return mask, cost, ok
 }
 
-// Costs up to which flips are believed.
+// apply flips the bits of a mask of ranks.
+func (f *flipper) apply(frame *[14]byte, mask uint32) {
+	for ; mask != 0; mask &= mask - 1 {
+		i := f.order[bits.TrailingZeros32(mask)]
+		frame[i/8] ^= 0x80 >> (i % 8)
+	}
+}
+
+// A repaired frame is believed by its score: the logarithm of the odds that
+// the flips are the truth and not a set that fits the parity by chance. The
+// truth is the flips with probability Q*exp(-cost), where Q is the probability
+// that every bit was decided rightly; by chance a set fits one parity of
+// 2^24.
 const (
-	costUnknown  = 6  // of an address that was not heard before
-	flipsUnknown = 3  // and at most so many bits
-	costKnown    = 15 // of an address that was
+	parityScore = 16.6 // ln(2^24)
+	// minScore is asked of a repaired frame: odds of one in 400 for the worst
+	// that pass, of one in some 100,000 for all.
+	minScore = 6
+	// replyScore is asked of a reply with address parity, repaired or not. It
+	// is as sure as its score only if it is a reply at all.
+	replyScore = 8
 )
 
-// certain reports whether flips need no known address.
-func certain(flips int, cost float32) bool { return flips <= flipsUnknown && cost <= costUnknown }
+// lnRight returns ln(Q) of bits with these log likelihood ratios.
+func lnRight(llr []float32) float32 {
+	var sum float32
+	for _, l := range llr {
+		sum -= softplus(abs32(l))
+	}
+	return sum
+}
 
-// squitter looks for the cheapest flips among the depth weakest bits that
-// make r a DF17 or DF18, and notes them in r.
-func (f *flipper) squitter(r *reading, depth int) {
+// softplus returns ln(1+e^-x) for x >= 0, to about 0.002.
+func softplus(x float32) float32 {
+	i := x * (softplusSteps / softplusReach)
+	if i >= softplusSteps {
+		return 0
+	}
+	n := int(i)
+	f := i - float32(n)
+	return softplusTable[n] + f*(softplusTable[n+1]-softplusTable[n])
+}
+
+const (
+	softplusReach = 12
+	softplusSteps = 96
+)
+
+var softplusTable = func() (t [softplusSteps + 1]float32) {
+	for i := range t {
+		t[i] = float32(math.Log1p(math.Exp(-softplusReach * float64(i) / softplusSteps)))
+	}
+	return
+}()
+
+// certify looks for the cheapest flips among the depth weakest bits that make
+// r a DF17, a DF18 or a DF11 with interrogator code 0, and notes them in r.
+func (f *flipper) certify(r *reading, depth int) {
+	limit := parityScore + r.lnQ - minScore
+	if limit <= 0 {
+		return
+	}
 	h := &r.hard[r.nHard-1]
-	n := f.weakest(r.llr[:], 0, depth)
-	mask, cost, ok := f.search(modes.Remainder(h[:]), n, longBits, costKnown)
+	f.prepare(f.weakest(r.llr[:r.bits], 0, depth), r.bits, limit)
+	mask, cost, ok := f.search(modes.Remainder(h[:r.bits/8]), limit)
 	if !ok || mask == 0 {
 		return
 	}
 	g := *h
-	for m := mask; m != 0; m &= m - 1 {
-		i := f.order[bits.TrailingZeros32(m)]
-		g[i/8] ^= 0x80 >> (i % 8)
-	}
-	if df := g[0] >> 3; df == 17 || df == 18 {
+	f.apply(&g, mask)
+	if df := g[0] >> 3; r.bits == longBits && (df == 17 || df == 18) || r.bits == shortBits && df == 11 {
 		r.flipped, r.flips, r.cost = g, bits.OnesCount32(mask), cost
 	}
 }

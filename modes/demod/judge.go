@@ -1,27 +1,32 @@
 package demod
 
 import (
+	"encoding/binary"
 	"math"
+	"math/bits"
 
 	"signalbox.example/modes"
 )
 
-// A held frame was repaired, is not certain enough by itself and of an
-// unknown address.
-type held struct {
+const (
+	recent = 16
+	// samePlace is in samples: a frame that close to another with the same
+	// bits is the same frame.
+	samePlace = 12
+	// maxHeard is the number of addresses that repairs are tried for.
+	maxHeard = 256
+)
+
+// A mark is a frame that was handed over.
+type mark struct {
 	frame modes.Frame
 	start int64
 }
 
-const (
-	heldFrames = 64
-	recent     = 16
-	// samePlace and otherPlace, in samples: a frame that close to another
-	// with the same bits is the same frame; one that far away is another
-	// reception.
-	samePlace  = 12
-	otherPlace = 600
-)
+type heard struct {
+	address uint32
+	time    uint64 // 12 MHz
+}
 
 // A judge decides which readings are frames. It sees them in the order of
 // the stream and is the only one to know addresses.
@@ -31,9 +36,11 @@ type judge struct {
 	repair Repair
 	stats  *Stats
 
-	held     [heldFrames]held
-	nextHeld int
-	last     [recent]held
+	flip     *flipper
+	depth    int
+	llr      [longBits]float32
+	heard    []heard
+	last     [recent]mark
 	nextLast int
 	frame    modes.Frame // handed to emit
 	order    []int32
@@ -73,8 +80,12 @@ func (j *judge) reading(r *reading, emit func(*modes.Frame)) {
 	reason := modes.Accepted
 	for i := range r.nHard {
 		f.Data, f.Margin = r.hard[i], r.margin[i]
+		if r.soft && f.DF() != 11 && f.DF() != 17 && f.DF() != 18 && parityScore+r.lnQ-j.crowd() < replyScore {
+			reason = modes.RejectedParity // too many bits may be wrong
+			continue
+		}
 		if reason = j.filter.Match(f, f.Time12); reason == modes.Accepted {
-			j.filter.Learn(f, f.Time12)
+			j.learn(f)
 			j.emit(f, r.start, emit)
 			return
 		}
@@ -91,61 +102,130 @@ func (j *judge) reading(r *reading, emit func(*modes.Frame)) {
 			}
 		}
 	case RepairSoft:
-		if r.flips > 0 {
-			if j.soft(r, f, emit) {
-				return
+		if r.soft && (r.flips > 0 || j.search(r)) {
+			f.Data, f.Repaired = r.flipped, uint8(r.flips)
+			var sum float32
+			for _, l := range r.llr[:r.bits] {
+				sum += abs32(l)
 			}
-			reason = modes.RejectedRepair
+			f.Margin = -r.cost * float32(r.bits) / max(sum*float32(r.flips), 1e-20)
+			j.emit(f, r.start, emit)
+			return
 		}
 	}
 	j.stats.Reasons[reason]++
 }
 
-// known reports whether the address of a frame with fitting parity was heard.
-func (j *judge) known(f *modes.Frame) bool {
-	repaired := f.Repaired
-	f.Repaired = 2 // asks for a known address
-	ok := j.filter.Match(f, f.Time12) == modes.Accepted
-	f.Repaired = repaired
-	return ok
+// crowd is what an address out of those heard takes off a score: each of them
+// may fit by chance.
+func (j *judge) crowd() float32 { return float32(math.Log(float64(max(1, len(j.heard))))) }
+
+// learn notes the address of a frame that vouches for it.
+func (j *judge) learn(f *modes.Frame) {
+	j.filter.Learn(f, f.Time12)
+	if df := f.DF(); df != 11 && df != 17 || f.Remainder() != 0 {
+		return
+	}
+	address := uint32(f.Data[1])<<16 | uint32(f.Data[2])<<8 | uint32(f.Data[3])
+	oldest := 0
+	for i := range j.heard {
+		if h := &j.heard[i]; h.address == address {
+			h.time = f.Time12
+			return
+		} else if h.time < j.heard[oldest].time {
+			oldest = i
+		}
+	}
+	if h := (heard{address, f.Time12}); len(j.heard) < maxHeard {
+		j.heard = append(j.heard, h)
+	} else {
+		j.heard[oldest] = h
+	}
 }
 
-// soft judges a repaired squitter.
-func (j *judge) soft(r *reading, f *modes.Frame, emit func(*modes.Frame)) bool {
-	f.Data, f.Repaired = r.flipped, uint8(r.flips)
-	var sum float32
-	for _, l := range r.llr[:r.bits] {
-		sum += abs32(l)
+// search looks for flips that make r a frame of an aircraft that was heard.
+// Its address is then as good as known, which leaves fewer bits to doubt.
+func (j *judge) search(r *reading) bool {
+	if len(j.heard) == 0 || r.lnQ < -25 {
+		return false
 	}
-	f.Margin = -r.cost * float32(r.bits) / max(sum, 1e-20) / float32(r.flips)
-	if j.known(f) || certain(r.flips, r.cost) {
-		j.emit(f, r.start, emit)
+	hard := r.hard[r.nHard-1]
+	switch df := hard[0] >> 3; {
+	case r.bits == longBits && j.searchClear(r, hard, 17):
 		return true
+	case r.bits == shortBits && j.searchClear(r, hard, 11):
+		return true
+	case df == 0 || df == 4 || df == 5 || df == 16 || df == 20 || df == 21:
+		return j.searchParity(r, hard)
 	}
-	// Two frames of one address, received apart from each other, vouch for
-	// each other.
-	address := f.Data[1:4]
-	for i := range j.held {
-		h := &j.held[i]
-		if h.frame.Bits == 0 || [3]byte(h.frame.Data[1:4]) != [3]byte(address) ||
-			r.start-h.start < otherPlace*subPhases ||
-			f.Time12-h.frame.Time12 > 60*modes.TicksPerSecond {
+	return false
+}
+
+// searchClear is for frames that hold their address in the clear.
+func (j *judge) searchClear(r *reading, hard [14]byte, df uint32) bool {
+	const doubt = 10 // cost up to which an address is taken for a heard one
+	word := binary.BigEndian.Uint32(hard[:4])
+	best, bestCost := uint32(0), float32(doubt)
+	for i := range j.heard {
+		x := (word ^ (df<<27 | j.heard[i].address)) &^ 0x07000000
+		if bits.OnesCount32(x) > 8 {
 			continue
 		}
-		second := *f
-		*f = h.frame
-		h.frame.Bits = 0
-		j.stats.Confirmed++
-		j.filter.Add(uint32(address[0])<<16|uint32(address[1])<<8|uint32(address[2]), second.Time12)
-		j.emit(f, h.start, emit)
-		*f = second
-		j.emit(f, r.start, emit)
-		return true
+		var c float32
+		for ; x != 0; x &= x - 1 {
+			c += abs32(r.llr[31-bits.TrailingZeros32(x)])
+		}
+		if c < bestCost && j.filter.Seen(j.heard[i].address, j.frame.Time12) {
+			best, bestCost = df<<27|j.heard[i].address, c
+		}
 	}
-	j.stats.Held++
-	j.held[j.nextHeld] = held{*f, r.start}
-	j.nextHeld = (j.nextHeld + 1) % heldFrames
-	return false
+	if best == 0 {
+		return false
+	}
+	wrong := (word ^ best) &^ 0x07000000
+	binary.BigEndian.PutUint32(hard[:4], word^wrong)
+	llr := j.llr[:copy(j.llr[:], r.llr[:r.bits])]
+	for i := range 32 {
+		if i < 5 || i >= 8 {
+			llr[i] = math.MaxFloat32
+		}
+	}
+	limit := parityScore + lnRight(llr) - minScore
+	if limit <= 0 {
+		return false
+	}
+	j.flip.prepare(j.flip.weakest(llr, 5, j.depth), r.bits, limit)
+	mask, cost, ok := j.flip.search(modes.Remainder(hard[:r.bits/8]), limit)
+	if !ok {
+		return false
+	}
+	j.flip.apply(&hard, mask)
+	r.flipped, r.flips, r.cost = hard, bits.OnesCount32(mask)+bits.OnesCount32(wrong), cost+bestCost
+	return true
+}
+
+// searchParity is for replies whose parity holds the address.
+func (j *judge) searchParity(r *reading, hard [14]byte) bool {
+	limit := parityScore + r.lnQ - j.crowd() - replyScore
+	if limit <= 0 {
+		return false
+	}
+	j.flip.prepare(j.flip.weakest(r.llr[:r.bits], 5, min(j.depth, 12)), r.bits, limit)
+	remainder := modes.Remainder(hard[:r.bits/8])
+	var mask uint32
+	found := false
+	for i := range j.heard {
+		a := j.heard[i].address
+		if m, c, ok := j.flip.search(remainder^a, limit); ok && j.filter.Seen(a, j.frame.Time12) {
+			mask, limit, found = m, c, true
+		}
+	}
+	if !found || mask == 0 {
+		return false
+	}
+	j.flip.apply(&hard, mask)
+	r.flipped, r.flips, r.cost = hard, bits.OnesCount32(mask), limit
+	return true
 }
 
 // emit hands a frame over unless it is one that was handed over already.
@@ -158,7 +238,7 @@ func (j *judge) emit(f *modes.Frame, start int64, emit func(*modes.Frame)) {
 			return
 		}
 	}
-	j.last[j.nextLast] = held{*f, start}
+	j.last[j.nextLast] = mark{*f, start}
 	j.nextLast = (j.nextLast + 1) % recent
 	j.stats.Frames++
 	if f.Repaired > 0 {

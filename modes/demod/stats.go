@@ -39,9 +39,6 @@ type Stats struct {
 	Frames, Repaired uint64
 	// Duplicates of a frame at the same place were dropped.
 	Duplicates uint64
-	// Held frames wait for a second one of their address, Confirmed ones got
-	// it.
-	Held, Confirmed uint64
 	// Reasons counts readings that ended in no frame by the reason for their
 	// last hard decision.
 	Reasons [modes.NumReasons]uint64

@@ -43,14 +43,15 @@ type template struct {
 	// between two (inner, outer), scaled to unit energy.
 	onMid, onSide, halfIn, halfOut float32
 
-	// Matched filters of unit energy by carrier offset and phase; gain is the
-	// output for a pulse of amplitude 1, lag1 and lag2 the real part of the
-	// correlation with a pulse one and two chips later.
-	taps       [2*offsetBins + 1][subPhases][mfTaps]complex64
-	gain       [2*offsetBins + 1]float32
-	lag1, lag2 [2*offsetBins + 1]float32
-	// real taps of the middle bin
+	// Matched filters of unit energy by carrier offset and phase, and the
+	// output for a pulse of amplitude 1. Those of the middle bin are real.
+	taps     [2*offsetBins + 1][subPhases][mfTaps]complex64
 	realTaps [subPhases][mfTaps]float32
+	gain     [2*offsetBins + 1][subPhases]float32
+	// cross is the real part of the inner product of a sampled pulse of
+	// amplitude 1 at a phase with itself and with pulses one, two and three
+	// chips later. Close to the band's edge it depends on the phase.
+	cross [2*offsetBins + 1][subPhases][4]float32
 }
 
 var (
@@ -77,7 +78,7 @@ func newTemplate(rate float64) *template {
 			norm = math.Sqrt(2*m*m + 2*s*s)
 			t.halfIn, t.halfOut = float32(m/norm), float32(s/norm)
 		}
-		var gain, lag1, lag2 float64
+		turn := 2 * math.Pi * float64(b-offsetBins) * offsetStep * 0.5e-6
 		for p := range subPhases {
 			var energy float64
 			var v [mfTaps]complex128
@@ -87,25 +88,23 @@ func newTemplate(rate float64) *template {
 				energy += real(v[k])*real(v[k]) + imag(v[k])*imag(v[k])
 			}
 			norm := math.Sqrt(energy)
-			gain += norm / subPhases
+			t.gain[b][p] = float32(norm)
 			for k := range v {
 				t.taps[b][p][k] = complex64(v[k] / complex(norm, 0))
 				if b == offsetBins {
 					t.realTaps[p][k] = float32(real(v[k]) / norm)
 				}
 			}
-			// Correlations over all samples, in closed form by the shape.
-			turn := 2 * math.Pi * float64(b-offsetBins) * offsetStep * 0.5e-6
-			for k := -8; k <= 10; k++ {
-				x := (float64(k) - float64(p)/subPhases) / rate
-				a := shape.At(x)
-				c1 := shape.At(x-0.5e-6) * cmplx.Rect(1, turn)
-				c2 := shape.At(x-1.0e-6) * cmplx.Rect(1, 2*turn)
-				lag1 += real(cmplx.Conj(a)*c1) / energy / subPhases
-				lag2 += real(cmplx.Conj(a)*c2) / energy / subPhases
+			for lag := range t.cross[b][p] {
+				var sum float64
+				for k := -12; k <= 16; k++ {
+					x := (float64(k) - float64(p)/subPhases) / rate
+					later := shape.At(x-float64(lag)*0.5e-6) * cmplx.Rect(1, float64(lag)*turn)
+					sum += real(cmplx.Conj(shape.At(x)) * later)
+				}
+				t.cross[b][p][lag] = float32(sum)
 			}
 		}
-		t.gain[b], t.lag1[b], t.lag2[b] = float32(gain), float32(lag1), float32(lag2)
 	}
 	return t
 }
