@@ -18,7 +18,8 @@ type Question struct {
 	Client string
 	// Mechanism of the question.
 	Mechanism Mechanism
-	// Asks is the URL, or the owner name and type.
+	// Asks is the URL, or the owner name and type; "" if the address cannot be
+	// asked for in this way.
 	Asks string
 	// Fingerprints and Octets of the answer; none if nothing is published there.
 	Fingerprints [][]byte
@@ -77,13 +78,15 @@ type checker struct {
 	c        *Collection
 	now      time.Time
 	rawLocal string // as typed
-	gpg      Entry  // what is published for the address
-	unicode  Entry  // what is published under the Unicode-lowered local part
+	// asciiDomain: the domain was typed in ASCII.
+	asciiDomain bool
+	gpg         Entry // what is published for the address
+	unicode     Entry // what is published under the Unicode-lowered local part
 }
 
 func (k *checker) load(address string) error {
-	local, _, _ := mailbox([]byte(address))
-	k.rawLocal = string(local)
+	local, domain, _ := mailbox([]byte(address))
+	k.rawLocal, k.asciiDomain = string(local), strings.IndexFunc(string(domain), func(r rune) bool { return r >= 0x80 }) < 0
 	var err error
 	if k.gpg, err = k.find(k.a.Local); err == nil {
 		k.unicode, err = k.find(strings.ToLower(k.rawLocal))
@@ -111,13 +114,6 @@ func (k *checker) questions() []Question {
 		}
 		return q
 	}
-	named := func(name string, err error, typ string) (string, bool) {
-		if err != nil {
-			return err.Error(), false
-		}
-		return name + " " + typ, true
-	}
-
 	gpgWKD := ask("GnuPG", ByWKD, k.a.WKDURL(Advanced), k.gpg)
 	k.gpgTakes(gpgWKD, k.gpg, true)
 	gpgWKD.Remarks = append(gpgWKD.Remarks, "only if openpgpkey."+k.a.Domain+" has no address: "+k.a.WKDURL(Direct))
@@ -138,63 +134,47 @@ func (k *checker) questions() []Question {
 				q.Remarks = append(q.Remarks, "sq 0.27 reads no version 6 keys; newer releases do")
 			}
 		})
-		if client == "browsers" {
+		if client == "browsers" && len(e.Keys) > 0 {
 			q.Remarks = append(q.Remarks, "the server must send Access-Control-Allow-Origin: *")
 		}
 	}
 
+	gpgDNS := func(m Mechanism, typ string, name string, err error, record func() (Record, error)) *Question {
+		if err != nil {
+			q := ask("GnuPG", m, "", Entry{})
+			q.Refused = []string{err.Error()}
+			return q
+		}
+		q := ask("GnuPG", m, name+" "+typ, k.gpg)
+		if len(k.gpg.Keys) == 0 {
+			return q
+		}
+		k.gpgTakes(q, k.gpg, m == ByDANE)
+		if r, err := record(); err != nil {
+			q.Refused = append(q.Refused, err.Error())
+		} else {
+			for _, w := range r.Warnings(Portable, 0) {
+				q.Remarks = append(q.Remarks, w.Software+": "+w.Text)
+			}
+		}
+		return q
+	}
 	name, err := k.a.DANEName()
-	asks, ok := named(name, err, "OPENPGPKEY")
-	q := ask("GnuPG", ByDANE, asks, k.gpg)
-	if !ok {
-		q.Refused = append(q.Refused, "the owner name does not fit in DNS")
-	} else {
-		k.gpgTakes(q, k.gpg, true)
-		if r, err := k.gpg.OPENPGPKEY(); len(k.gpg.Keys) > 0 && err != nil {
-			q.Refused = append(q.Refused, err.Error())
-		} else if err == nil && len(k.gpg.Keys) > 0 {
-			remarkWarnings(q, r)
-		}
-	}
-	if strict, err := StrictDANELabel(k.rawLocal); err == nil && strict != k.a.DANELabel() {
-		name, err := ownerName(k.a, strict+"._openpgpkey.")
-		asks, _ := named(name, err, "OPENPGPKEY")
-		e := Entry{}
+	gpgDNS(ByDANE, "OPENPGPKEY", name, err, k.gpg.OPENPGPKEY)
+	if strict, e := StrictDANELabel(k.rawLocal); e == nil && err == nil && strict != k.a.DANELabel() {
+		entry := Entry{}
 		if k.gpg.StrictLabel == strict {
-			e = k.gpg
+			entry = k.gpg
 		}
-		q := ask("RFC 7929", ByDANE, asks, e)
-		q.Remarks = append(q.Remarks, "clients that keep the case of the local part ask here; publish the strict label too")
+		q := ask("RFC 7929", ByDANE, strict+strings.TrimPrefix(name, k.a.DANELabel())+" OPENPGPKEY", entry)
+		q.Remarks = append(q.Remarks, "clients that keep the case of the local part ask here: publish the strict label too")
 	}
-
 	name, err = k.a.CERTName()
-	asks, ok = named(name, err, "CERT")
-	q = ask("GnuPG", ByCERT, asks, k.gpg)
-	if !ok {
-		q.Refused = append(q.Refused, "the address cannot be a CERT owner name")
-	} else {
-		k.gpgTakes(q, k.gpg, false)
-		if r, err := k.gpg.CERTPGP(); len(k.gpg.Keys) > 0 && err != nil {
-			q.Refused = append(q.Refused, err.Error())
-		} else if err == nil && len(k.gpg.Keys) > 0 {
-			remarkWarnings(q, r)
-		}
-	}
-
+	gpgDNS(ByCERT, "CERT", name, err, k.gpg.CERTPGP)
 	name, err = k.a.PKAName()
-	asks, ok = named(name, err, "CERT")
-	q = ask("GnuPG", ByPKA, asks, k.gpg)
-	if !ok {
-		q.Refused = append(q.Refused, "the owner name does not fit in DNS")
-	}
+	q := gpgDNS(ByPKA, "CERT", name, err, func() (Record, error) { return k.gpg.CERTIPGP("") })
 	q.Remarks = append(q.Remarks, "only GnuPG before 2.3, and only with a URL in the record")
 	return qs
-}
-
-func remarkWarnings(q *Question, r Record) {
-	for _, w := range r.Warnings(Portable, 0) {
-		q.Remarks = append(q.Remarks, w.Software+": "+w.Text)
-	}
 }
 
 // keys looks at each key of an answer.
@@ -225,9 +205,9 @@ func (k *checker) keys(q *Question, e Entry, more func(*Cert)) {
 // gpgTakes adds what GnuPG makes of an answer. byUserID: it imports only the
 // user IDs with the address it looked for.
 func (k *checker) gpgTakes(q *Question, e Entry, byUserID bool) {
-	versions, matching := 0, 0
+	v4, v6, matching := false, false, 0
 	k.keys(q, e, func(c *Cert) {
-		versions |= c.Version()
+		v4, v6 = v4 || c.version == 4, v6 || c.version == 6
 		for u := range c.UserIDs(k.now) {
 			_, domain, ok := mailbox(u.Bytes)
 			if ok && u.HasAddress && u.Address == k.a && lowerASCII(domain) == k.a.Domain {
@@ -237,10 +217,13 @@ func (k *checker) gpgTakes(q *Question, e Entry, byUserID bool) {
 		}
 	})
 	switch {
-	case versions == 4|6:
+	case v4 && v6:
 		q.Refused = append(q.Refused, "gpg 2.2 imports nothing from keys of versions 4 and 6 together")
-	case versions == 6:
+	case v6:
 		q.Refused = append(q.Refused, "gpg 2.2 reads no version 6 keys")
+	}
+	if !k.asciiDomain {
+		q.Remarks = append(q.Remarks, "gpg must be given the domain as "+k.a.Domain)
 	}
 	if byUserID && len(e.Keys) > 0 && matching == 0 {
 		q.Refused = append(q.Refused, "the user ID spells the domain otherwise than as "+k.a.Domain+", and gpg compares octets")

@@ -13,7 +13,9 @@ import (
 var sections = []struct {
 	name, title string
 	run         func(w io.Writer) error
-}{}
+}{
+	{"openpgpdns", "keys that every client finds", openpgpdnsSection},
+}
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 

@@ -1,0 +1,173 @@
+// Command keycheck tells what mail and OpenPGP clients find when they look for
+// the key of an address.
+//
+// From a key ring, before publication: what GnuPG, Sequoia sq and browser
+// clients will ask for, what they would get and why they might refuse it.
+//
+//	keycheck -ring keys.pgp alice@example.org
+//
+// From a name server and the web, after it: what is found by each mechanism,
+// under GnuPG's rules and limits.
+//
+//	keycheck -dns 9.9.9.9:53 alice@example.org
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"signalbox.example/openpgpdns"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+type config struct {
+	ring, dns, ca, methods string
+	minimal, srv           bool
+}
+
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	fs := flag.NewFlagSet("keycheck", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	var c config
+	fs.StringVar(&c.ring, "ring", "", "check the key ring `file`; - is standard input")
+	fs.BoolVar(&c.minimal, "minimal", false, "with -ring: as keypublish -minimal publishes")
+	fs.StringVar(&c.dns, "dns", "", "locate through the name server `address:port`")
+	fs.StringVar(&c.methods, "methods", "wkd,dane,cert,pka", "with -dns: a `list` of mechanisms")
+	fs.StringVar(&c.ca, "ca", "", "with -dns: trust the certificate authorities in `file`, not the system's")
+	fs.BoolVar(&c.srv, "srv", true, "with -dns: honour _openpgpkey._tcp records as GnuPG does")
+	fs.Usage = func() {
+		fmt.Fprint(stderr, "usage: keycheck -ring FILE [-minimal] ADDRESS\n"+
+			"       keycheck -dns SERVER [-methods LIST] [-ca FILE] ADDRESS\n\n"+
+			"The status is 0 if a key is found, 1 if not.\n")
+		fs.PrintDefaults()
+	}
+	if err := fs.Parse(args); err == flag.ErrHelp {
+		return 0
+	} else if err != nil {
+		return 2
+	}
+	if fs.NArg() != 1 || (c.ring == "") == (c.dns == "") {
+		fmt.Fprintln(stderr, "keycheck: one address, and either -ring or -dns; -h explains")
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	check := c.checkRing
+	if c.dns != "" {
+		check = c.locate
+	}
+	if err := check(ctx, fs.Arg(0), stdin, stdout); err != nil {
+		fmt.Fprintf(stderr, "keycheck: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+var errNotFound = errors.New("no key is found")
+
+func (c *config) checkRing(ctx context.Context, address string, stdin io.Reader, stdout io.Writer) error {
+	in := stdin
+	if c.ring != "-" {
+		f, err := os.Open(c.ring)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	var o openpgpdns.Options
+	if c.minimal {
+		o.Filter = openpgpdns.Minimal()
+	}
+	r, err := openpgpdns.Check(ctx, address, openpgpdns.NewReader(in).All(), o)
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, q := range r.Questions {
+		found = found || q.Found()
+		verdict := "takes"
+		if !q.Found() {
+			verdict = "gets nothing"
+		}
+		fmt.Fprintf(stdout, "%s by %s %s\n  asks %s\n", q.Client, q.Mechanism, verdict, q.Asks)
+		if len(q.Fingerprints) > 0 {
+			fmt.Fprintf(stdout, "  gets %d octets:", q.Octets)
+			for _, f := range q.Fingerprints {
+				fmt.Fprintf(stdout, " %X", f)
+			}
+			fmt.Fprintln(stdout)
+		}
+		for _, s := range q.Refused {
+			fmt.Fprintf(stdout, "  refused: %s\n", s)
+		}
+		for _, s := range q.Remarks {
+			fmt.Fprintf(stdout, "  note: %s\n", s)
+		}
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(stdout, "problem: %v\n", p)
+	}
+	if !found {
+		return fmt.Errorf("%s: %w", r.Address, errNotFound)
+	}
+	return nil
+}
+
+func (c *config) locate(ctx context.Context, address string, _ io.Reader, stdout io.Writer) error {
+	a, err := openpgpdns.ParseAddress(address)
+	if err != nil {
+		return err
+	}
+	resolver := &openpgpdns.DNS{Server: c.dns}
+	client := openpgpdns.Client{Resolver: resolver, SRV: c.srv}
+	if c.ca != "" {
+		pem, err := os.ReadFile(c.ca)
+		if err != nil {
+			return err
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("%s: no certificates", c.ca)
+		}
+		client.HTTP = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+			DialContext: openpgpdns.DialContext(resolver), TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true,
+		}}
+	}
+	mechanisms := map[string]openpgpdns.Mechanism{"wkd": openpgpdns.ByWKD, "dane": openpgpdns.ByDANE, "cert": openpgpdns.ByCERT, "pka": openpgpdns.ByPKA}
+	found := false
+	for word := range strings.SplitSeq(c.methods, ",") {
+		m, ok := mechanisms[word]
+		if !ok {
+			return fmt.Errorf("-methods %q: there are wkd, dane, cert, pka", word)
+		}
+		l, err := client.Locate(ctx, a, m)
+		if err != nil {
+			fmt.Fprintf(stdout, "%s: %s\n", word, strings.ReplaceAll(err.Error(), "\n", "; "))
+			continue
+		}
+		found = true
+		for _, cert := range l.Certs {
+			fmt.Fprintf(stdout, "%s: %s from %s\n", word, strings.ToUpper(hex.EncodeToString(cert.Fingerprint())), l.Source)
+		}
+		for _, p := range l.Problems {
+			fmt.Fprintf(stdout, "%s: problem: %v\n", word, p)
+		}
+	}
+	if !found {
+		return fmt.Errorf("%s: %w", a, errNotFound)
+	}
+	return nil
+}
