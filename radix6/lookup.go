@@ -243,4 +243,3 @@ func (t *Tree[V]) pick(i, si, rt uint32, usable func(Route, V) bool) uint32 {
 	}
 	return rt
 }
-

@@ -271,6 +271,9 @@ func (t *Tree[V]) add(p parsed, v V, mode Mode) error {
 			return ErrExist
 		}
 		if mode&Replace != 0 {
+			for _, c := range t.caches {
+				c.drop(next) // it is another route now
+			}
 			t.vals[next] = v
 			return nil
 		}
