@@ -95,6 +95,11 @@ type Config struct {
 	// ResetTOS clears TOS and traffic class instead of copying them.
 	ResetTOS bool
 
+	// StrictFragmentHeader adds a fragment header to every packet translated
+	// from an IPv4 packet without DF, as RFC 6145 had it. RFC 7915 no longer
+	// does, because such atomic fragments do harm (RFC 8021).
+	StrictFragmentHeader bool
+
 	// NoErrors suppresses ICMP errors made by the translator itself.
 	NoErrors bool
 	// ErrorRate limits them to so many a second, with bursts of as many (at

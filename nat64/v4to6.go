@@ -107,13 +107,16 @@ func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 	}
 
 	// Too big, or to be fragmented, by what will be on the wire.
-	extra := header6
-	if fragment {
+	extra, headed, df := header6, fragment, p[6]&(flagDF>>8) != 0
+	if c.cfg.StrictFragmentHeader && !df {
+		headed = true
+	}
+	if headed {
 		extra += headerFragment
 	}
 	wire := extra + o.largest
 	cut := false
-	if p[6]&(flagDF>>8) == 0 {
+	if !df {
 		cut = wire > c.lowest
 	} else if wire > c.mtu6 {
 		mtu := c.mtu6 - header6 + header4
@@ -123,7 +126,7 @@ func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 		mtu = min(mtu, c.mtu4)
 		return t.refuse4(c, s, h, p, ihl, false, 3, 4, uint32(mtu), PacketTooBig)
 	}
-	if cut && o.gso {
+	if (cut || headed) && o.gso {
 		return t.split(c, s, h, p, ihl, o)
 	}
 	begin := ihl - extra
@@ -142,7 +145,7 @@ func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 			if field == 0 {
 				break
 			}
-			if cut && o.partial {
+			if (cut || headed) && o.partial {
 				h.complete(p, protocol)
 				o.partial = false
 			}
@@ -204,7 +207,7 @@ func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 		return s.fragment6(b, class, id, flags, limit, next, src6, dst6, c.lowest)
 	}
 	q := buf[off+begin : off+total : off+total]
-	if fragment {
+	if headed {
 		putFragment(q[header6:], next, flags, uint32(id))
 		next = protoFragment
 	}
