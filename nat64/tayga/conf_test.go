@@ -18,7 +18,7 @@ tun-device nat64
 ipv4-addr 192.168.255.1   # ours
 prefix 2001:db8:1:ffff::/96
 dynamic-pool 192.168.255.0/24
-DATA-DIR DIR
+DATA-DIR STORE
 map 192.168.5.42 2001:db8:1:4444::1
 map 192.168.6.0/24 2001:db8:1:5555::/64
 strict-frag-hdr off
@@ -35,7 +35,7 @@ tun-route 192.168.5.42
 
 func TestParse(t *testing.T) {
 	dir := t.TempDir()
-	conf, err := Parse(strings.NewReader(strings.Replace(usual, "DIR", dir, 1)))
+	conf, err := Parse(strings.NewReader(strings.Replace(usual, "STORE", dir, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestMapFile(t *testing.T) {
 
 func TestPool(t *testing.T) {
 	dir := t.TempDir()
-	conf, err := Parse(strings.NewReader(strings.Replace(usual, "DIR", dir, 1)))
+	conf, err := Parse(strings.NewReader(strings.Replace(usual, "STORE", dir, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
