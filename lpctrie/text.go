@@ -230,6 +230,9 @@ func parseTable(s string) (uint32, bool) {
 		}
 	}
 	v, err := strconv.ParseUint(s, 0, 32)
+	if v == 0 {
+		v = 254 // "unspecified" ends up in main
+	}
 	return uint32(v), err == nil
 }
 

@@ -227,10 +227,15 @@ func TestParseFibTrieErrors(t *testing.T) {
 
 func TestTraceText(t *testing.T) {
 	tab := tableOf(t, "10.0.0.0/8", "10.128.0.0/16", "10.129.0.0/16")
-	got := tab.Trace(adr("10.130.0.1")).String()
-	want := "skipped bits differ 10.128.0.0/15 bits 1 skip 7"
-	if !strings.Contains(got, "match 10.0.0.0/8") {
-		t.Errorf("trace %q, want it to end at the /8 (and perhaps %q)", got, want)
+	for addr, want := range map[string]string{
+		"10.130.0.1": "descend 10.0.0.0/8 bits 2 skip 8 child 2; skipped bits differ 10.128.0.0/15 bits 2 skip 5; try shorter 10.128.0.0/15 bits 2 skip 5; " +
+			"rejected 10.128.0.0/16; backtrack 10.0.0.0/8 bits 2 skip 8 child 0; match 10.0.0.0/8",
+		"10.129.0.1": "descend 10.0.0.0/8 bits 2 skip 8 child 2; descend 10.128.0.0/15 bits 2 skip 5 child 2; match 10.129.0.0/16",
+		"11.129.0.1": "skipped bits differ 10.0.0.0/8 bits 2 skip 8; try shorter 10.0.0.0/8 bits 2 skip 8; rejected 10.0.0.0/8; no route",
+	} {
+		if got := tab.Trace(adr(addr)).String(); got != want {
+			t.Errorf("trace %s:\n%s\nwant\n%s", addr, got, want)
+		}
 	}
 	var c Counters
 	c.Add(tab.Trace(adr("10.130.0.1")))
