@@ -1,0 +1,2 @@
+// Package xfrm speaks Linux's IPsec netlink protocol.
+package xfrm

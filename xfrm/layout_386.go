@@ -1,0 +1,3 @@
+package xfrm
+
+const tailPad = 4

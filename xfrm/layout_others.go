@@ -1,0 +1,5 @@
+//go:build !386
+
+package xfrm
+
+const tailPad = 0
