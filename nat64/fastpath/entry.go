@@ -133,7 +133,7 @@ var neverRouted = []string{"0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3"}
 // notGlobal are the other blocks of RFC 6890's registry that are not globally
 // reachable. The few addresses within them that are take the slow path.
 var notGlobal = []string{
-	"10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+	"10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
 	"192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
 }
 

@@ -48,10 +48,22 @@ func unsupported(what string, err error) error {
 	return fmt.Errorf("fastpath: the kernel lacks %s: %w", what, err)
 }
 
-// tableSet are the maps that programs share. A new configuration gets a new
-// set; the counters stay.
+// tableSet are the maps that the programs of one configuration share, and what
+// is known of their contents. A new configuration gets a new set.
 type tableSet struct {
+	cfg             nat64.Config
 	six, four, used *ebpf.Map
+	bound           map[netip.Addr]bound // by IPv4 address
+	versions        map[*nat64.Pool]uint64
+	free            []uint32 // slots of the map of uses
+	skipped         int
+}
+
+// bound is a pool binding that is in the tables.
+type bound struct {
+	v6   netip.Addr
+	pool *nat64.Pool
+	slot uint32
 }
 
 func (s *tableSet) close() {
@@ -62,28 +74,16 @@ func (s *tableSet) close() {
 	}
 }
 
-// bound is a pool binding that is in the tables.
-type bound struct {
-	v6   netip.Addr
-	pool *nat64.Pool
-	slot uint32
-}
-
 // Link is the fast path of one translator, attached to interfaces.
 type Link struct {
 	t *nat64.Translator
 	o Options
 
 	mu       sync.Mutex
-	cfg      nat64.Config // what the tables were made from
 	tables   *tableSet
 	ids      *ebpf.Map
 	counters *ebpf.Map
 	hooks    []*hook
-	bound    map[netip.Addr]bound // by IPv4 address
-	versions map[*nat64.Pool]uint64
-	free     []uint32 // slots of the map of uses
-	skipped  int
 	added    [2]uint64 // packets already added to the translator's counters
 	closed   bool
 
@@ -150,12 +150,12 @@ func (l *Link) Sync() error {
 }
 
 func (l *Link) sync() error {
-	cfg := l.t.Config()
-	tables, err := l.build(cfg)
+	// All that can fail for want of memory or privilege comes before the
+	// first program is swapped in.
+	tables, err := newTables(l.t.Config(), l.o.MaxBindings)
 	if err != nil {
 		return err
 	}
-	// Load all programs before the first is swapped in.
 	var programs []*ebpf.Program
 	fail := func(err error) error {
 		for _, p := range programs {
@@ -164,75 +164,68 @@ func (l *Link) sync() error {
 		tables.close()
 		return err
 	}
+	if err := tables.syncPools(); err != nil {
+		return fail(err)
+	}
 	for _, h := range l.hooks {
-		p, err := l.load(cfg, tables, h)
+		p, err := l.load(tables, h)
 		if err != nil {
 			return fail(err)
 		}
 		programs = append(programs, p)
 	}
 	old := l.tables
-	// The new tables know no binding yet; fill them before packets need them.
-	saved := l.bound
-	l.tables, l.bound, l.versions, l.skipped = tables, map[netip.Addr]bound{}, map[*nat64.Pool]uint64{}, 0
-	l.free = l.free[:0]
-	for s := l.o.MaxBindings; s > 0; s-- {
-		l.free = append(l.free, uint32(s-1))
-	}
-	if old != nil {
-		l.takeUses(old, saved)
-	}
-	l.cfg = cfg
-	if err := l.syncPools(); err != nil {
-		l.tables, l.bound = old, saved
-		return fail(err)
-	}
+	l.tables = tables
+	var failed error
 	for i, h := range l.hooks {
-		if err := h.attach(programs[i]); err != nil {
-			// Interfaces before this one have the new program already: it
-			// works with the new tables, so both sets stay until Close.
-			for _, p := range programs[i:] {
-				p.Close()
-			}
-			return err
+		if failed != nil {
+			programs[i].Close()
+		} else if failed = h.attach(programs[i]); failed != nil {
+			programs[i].Close()
 		}
 	}
-	if old != nil {
+	if old != nil { // a program that still uses the maps holds on to them
+		old.takeUses()
 		old.close()
 	}
-	return nil
+	return failed
 }
 
-// build makes the tables of a configuration.
-func (l *Link) build(cfg nat64.Config) (_ *tableSet, err error) {
+// newTables makes the tables of a configuration, with room for bindings.
+func newTables(cfg nat64.Config, room int) (_ *tableSet, err error) {
 	e := fromConfig(cfg)
-	room := l.o.MaxBindings
 	if len(cfg.Pools) == 0 {
 		room = 1
 	}
-	s := &tableSet{}
+	s := &tableSet{cfg: cfg, bound: map[netip.Addr]bound{}, versions: map[*nat64.Pool]uint64{}}
+	for i := room; i > 0; i-- {
+		s.free = append(s.free, uint32(i-1))
+	}
 	defer func() {
 		if err != nil {
 			s.close()
 		}
 	}()
 	const noPrealloc = unix.BPF_F_NO_PREALLOC // the kernel demands it of these maps
-	if s.six, err = newMap(&ebpf.MapSpec{Name: "sb_table64", Type: ebpf.LPMTrie, KeySize: keyLen6, ValueSize: valueLen64, MaxEntries: uint32(len(e.v6) + room + 1), Flags: noPrealloc}); err != nil {
+	if s.six, err = newMap(&ebpf.MapSpec{Name: "sb_table64", Type: ebpf.LPMTrie, KeySize: keyLen6, ValueSize: valueLen64, MaxEntries: uint32(len(e.v6) + room), Flags: noPrealloc}); err != nil {
 		return nil, err
 	}
-	if s.four, err = newMap(&ebpf.MapSpec{Name: "sb_table46", Type: ebpf.LPMTrie, KeySize: keyLen4, ValueSize: valueLen46, MaxEntries: uint32(len(e.v4) + room + 1), Flags: noPrealloc}); err != nil {
+	if s.four, err = newMap(&ebpf.MapSpec{Name: "sb_table46", Type: ebpf.LPMTrie, KeySize: keyLen4, ValueSize: valueLen46, MaxEntries: uint32(len(e.v4) + room), Flags: noPrealloc}); err != nil {
 		return nil, err
 	}
 	if s.used, err = newMap(&ebpf.MapSpec{Name: "sb_used", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: uint32(room)}); err != nil {
 		return nil, err
 	}
+	var key, value []byte
 	for p, v := range e.v6 {
-		if err := s.six.Put(appendKey(nil, p), v.append(nil)); err != nil {
+		key, value = appendKey(key[:0], p), v.append(value[:0])
+		if err := s.six.Put(key, value); err != nil {
 			return nil, fmt.Errorf("fastpath: table entry %v: %w", p, err)
 		}
 	}
 	for p, v := range e.v4 {
-		if err := s.four.Put(appendKey(nil, p), v.append(nil)); err != nil {
+		key, value = appendKey(key[:0], p), v.append(value[:0])
+		if err := s.four.Put(key, value); err != nil {
 			return nil, fmt.Errorf("fastpath: table entry %v: %w", p, err)
 		}
 	}
@@ -240,19 +233,22 @@ func (l *Link) build(cfg nat64.Config) (_ *tableSet, err error) {
 }
 
 // load assembles and loads the program for one interface.
-func (l *Link) load(cfg nat64.Config, s *tableSet, h *hook) (*ebpf.Program, error) {
-	c := FromTranslator(cfg)
+func (l *Link) load(s *tableSet, h *hook) (*ebpf.Program, error) {
+	c := FromTranslator(s.cfg)
 	c.EAMDestinations = l.o.EAMDestinations
 	c.NoLinkHeader = h.noLinkHeader
-	for name, index := range map[string]*int{l.o.Neighbour4: &c.Neighbour4, l.o.Neighbour6: &c.Neighbour6} {
-		if name == "" {
+	for _, n := range []struct {
+		name  string
+		index *int
+	}{{l.o.Neighbour4, &c.Neighbour4}, {l.o.Neighbour6, &c.Neighbour6}} {
+		if n.name == "" {
 			continue
 		}
-		i, err := net.InterfaceByName(name)
+		i, err := net.InterfaceByName(n.name)
 		if err != nil {
-			return nil, fmt.Errorf("fastpath: interface %s: %w", name, err)
+			return nil, fmt.Errorf("fastpath: interface %s: %w", n.name, err)
 		}
-		*index = i.Index
+		*n.index = i.Index
 	}
 	return loadProgram(c, s, l.ids, l.counters)
 }
@@ -290,13 +286,13 @@ func (l *Link) maintain() {
 			l.mu.Lock()
 			// A table that cannot take a binding leaves it to the slow path;
 			// there is nobody to tell but the counter.
-			if err := l.syncPools(); err != nil {
-				l.skipped++
+			if err := l.tables.syncPools(); err != nil {
+				l.tables.skipped++
 			}
 			l.mu.Unlock()
 		case <-uses.C:
 			l.mu.Lock()
-			l.takeUses(l.tables, l.bound)
+			l.tables.takeUses()
 			l.mu.Unlock()
 			l.Stats()
 		}
@@ -304,61 +300,61 @@ func (l *Link) maintain() {
 }
 
 // syncPools brings the tables in step with bindings that were made or ended.
-func (l *Link) syncPools() error {
-	for _, pool := range l.cfg.Pools {
+func (s *tableSet) syncPools() error {
+	for _, pool := range s.cfg.Pools {
 		v := pool.Version()
-		if known, ok := l.versions[pool]; ok && known == v {
+		if known, ok := s.versions[pool]; ok && known == v {
 			continue
 		}
 		now := map[netip.Addr]netip.Addr{}
 		for b := range pool.Bindings() {
 			now[b.V4] = b.V6
 		}
-		for v4, b := range l.bound {
+		for v4, b := range s.bound {
 			if b.pool == pool && now[v4] != b.v6 {
-				if err := l.unbind(v4, b); err != nil {
+				if err := s.unbind(v4, b); err != nil {
 					return err
 				}
 			}
 		}
 		for v4, v6 := range now {
-			if _, ok := l.bound[v4]; ok {
+			if _, ok := s.bound[v4]; ok {
 				continue
 			}
-			if len(l.free) == 0 {
-				l.skipped++ // it keeps to the slow path
+			if len(s.free) == 0 {
+				s.skipped++ // it keeps to the slow path
 				continue
 			}
-			slot := l.free[len(l.free)-1]
+			slot := s.free[len(s.free)-1]
 			p6, x, p4, y := binding(v4, v6, slot)
-			if err := l.tables.six.Put(appendKey(nil, p6), x.append(nil)); err != nil {
+			if err := s.six.Put(appendKey(nil, p6), x.append(nil)); err != nil {
 				return err
 			}
-			if err := l.tables.four.Put(appendKey(nil, p4), y.append(nil)); err != nil {
-				return errors.Join(err, l.tables.six.Delete(appendKey(nil, p6)))
+			if err := s.four.Put(appendKey(nil, p4), y.append(nil)); err != nil {
+				return errors.Join(err, s.six.Delete(appendKey(nil, p6)))
 			}
-			l.free = l.free[:len(l.free)-1]
-			l.bound[v4] = bound{v6, pool, slot}
+			s.free = s.free[:len(s.free)-1]
+			s.bound[v4] = bound{v6, pool, slot}
 		}
-		l.versions[pool] = v
+		s.versions[pool] = v
 	}
 	return nil
 }
 
-func (l *Link) unbind(v4 netip.Addr, b bound) error {
+func (s *tableSet) unbind(v4 netip.Addr, b bound) error {
 	p6, _, p4, _ := binding(v4, b.v6, b.slot)
-	err := errors.Join(l.tables.six.Delete(appendKey(nil, p6)), l.tables.four.Delete(appendKey(nil, p4)), l.tables.used.Put(b.slot, uint32(0)))
+	err := errors.Join(s.six.Delete(appendKey(nil, p6)), s.four.Delete(appendKey(nil, p4)), s.used.Put(b.slot, uint32(0)))
 	if err != nil {
 		return fmt.Errorf("fastpath: remove %v: %w", v4, err)
 	}
-	delete(l.bound, v4)
-	l.free = append(l.free, b.slot)
+	delete(s.bound, v4)
+	s.free = append(s.free, b.slot)
 	return nil
 }
 
 // takeUses touches the bindings that packets used since the last time.
-func (l *Link) takeUses(s *tableSet, list map[netip.Addr]bound) {
-	for _, b := range list {
+func (s *tableSet) takeUses() {
+	for _, b := range s.bound {
 		var used uint32
 		if s.used.Lookup(b.slot, &used) == nil && used != 0 {
 			if s.used.Put(b.slot, uint32(0)) == nil {
@@ -393,7 +389,9 @@ func (l *Link) stats() Stats {
 	s.Packets64, s.Bytes64 = sums[slot64Packets], sums[slot64Bytes]
 	s.Packets46, s.Bytes46 = sums[slot46Packets], sums[slot46Bytes]
 	copy(s.Punted[:], sums[slotPunt:])
-	s.Bindings, s.SkippedBindings = len(l.bound), l.skipped
+	if l.tables != nil {
+		s.Bindings, s.SkippedBindings = len(l.tables.bound), l.tables.skipped
+	}
 	l.t.Add(nat64.Translated64, s.Packets64-l.added[0])
 	l.t.Add(nat64.Translated46, s.Packets46-l.added[1])
 	l.added = [2]uint64{s.Packets64, s.Packets46}
@@ -426,9 +424,8 @@ func (l *Link) Close() error {
 	<-l.done
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.takeUses(l.tables, l.bound)
-	err := l.release()
-	return err
+	l.tables.takeUses()
+	return l.release()
 }
 
 // release frees whatever there is, counting the last packets.

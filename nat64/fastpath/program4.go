@@ -138,30 +138,15 @@ func (a *assembler) map4(destination bool, dst int16) {
 	)
 	if !destination && a.cfg.HairpinSimple {
 		a.do(asm.Ja.Label(punt(PuntAddress)))
-	}
-	a.do(
-		asm.LoadMem(asm.R1, asm.R0, 8, asm.DWord),
-		asm.StoreMem(asm.RFP, dst, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.RFP, fAddr, asm.Word),
-		asm.HostTo(asm.BE, asm.R1, asm.Word),
-		asm.LoadMem(asm.R2, asm.R0, 24, asm.Word),
-		asm.And.Reg(asm.R1, asm.R2),
-		asm.LoadMem(asm.R2, asm.R0, 28, asm.Word),
-		asm.And.Imm(asm.R2, 63),
-		asm.LSh.Reg(asm.R1, asm.R2),
-		asm.LoadMem(asm.R2, asm.R0, 16, asm.DWord),
-		asm.Or.Reg(asm.R1, asm.R2),
-		asm.HostTo(asm.BE, asm.R1, asm.DWord),
-		asm.StoreMem(asm.RFP, dst+8, asm.R1, asm.DWord),
-		asm.JEq.Imm(asm.R4, kindPool, pool),
-		asm.Ja.Label(done),
-	)
-	a.mark(pool)
-	if destination {
-		a.noteUse(4)
-		a.do(asm.Ja.Label(done))
-	} else { // a source that is one of the pool's addresses is not simple
-		a.do(asm.Ja.Label(punt(PuntAddress)))
+	} else {
+		a.embedEntry(dst, pool, done)
+		a.mark(pool)
+		if destination {
+			a.noteUse(4)
+			a.do(asm.Ja.Label(done))
+		} else { // a source that is one of the pool's addresses is not simple
+			a.do(asm.Ja.Label(punt(PuntAddress)))
+		}
 	}
 
 	a.mark(prefix)
@@ -182,4 +167,26 @@ func (a *assembler) map4(destination bool, dst int16) {
 	}
 	a.mark(done)
 	a.do(asm.Mov.Imm(asm.R0, 0))
+}
+
+// embedEntry writes the IPv6 address that the table entry at R0, of the kind
+// in R4, makes of the IPv4 address in the key, and goes to one of the labels.
+func (a *assembler) embedEntry(dst int16, pool, done string) {
+	a.do(
+		asm.LoadMem(asm.R1, asm.R0, 8, asm.DWord),
+		asm.StoreMem(asm.RFP, dst, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.RFP, fAddr, asm.Word),
+		asm.HostTo(asm.BE, asm.R1, asm.Word),
+		asm.LoadMem(asm.R2, asm.R0, 24, asm.Word),
+		asm.And.Reg(asm.R1, asm.R2),
+		asm.LoadMem(asm.R2, asm.R0, 28, asm.Word),
+		asm.And.Imm(asm.R2, 63),
+		asm.LSh.Reg(asm.R1, asm.R2),
+		asm.LoadMem(asm.R2, asm.R0, 16, asm.DWord),
+		asm.Or.Reg(asm.R1, asm.R2),
+		asm.HostTo(asm.BE, asm.R1, asm.DWord),
+		asm.StoreMem(asm.RFP, dst+8, asm.R1, asm.DWord),
+		asm.JEq.Imm(asm.R4, kindPool, pool),
+		asm.Ja.Label(done),
+	)
 }
