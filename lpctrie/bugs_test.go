@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 )
 
@@ -77,14 +78,14 @@ func TestBug04SupernetsIncludeDefault(t *testing.T) {
 	}
 }
 
-// prefix-trie#8: the shortest match is the last of the supernets.
+// prefix-trie#8: the shortest match is the first of the supernets.
 func TestBug05ShortestMatch(t *testing.T) {
-	var last netip.Prefix
-	for r := range tableOf(t, "0.0.0.0/0", "192.168.0.0/24").Supernets(pfx("192.168.0.1/32")) {
-		last = r.Prefix
+	var got []netip.Prefix
+	for r := range tableOf(t, "192.168.0.0/24", "0.0.0.0/0").Supernets(pfx("192.168.0.1/32")) {
+		got = append(got, r.Prefix)
 	}
-	if last != pfx("0.0.0.0/0") {
-		t.Errorf("shortest match %v", last)
+	if want := []netip.Prefix{pfx("0.0.0.0/0"), pfx("192.168.0.0/24")}; !slices.Equal(got, want) {
+		t.Errorf("supernets %v, want %v", got, want)
 	}
 }
 

@@ -292,7 +292,7 @@ func checkLookups(t *testing.T, tab *Table[uint32], slow *slowTable, r *rand.Ran
 				want = append(want, a)
 			}
 		}
-		slices.SortStableFunc(want, func(a, b slowRoute) int { return cmp.Compare(b.Prefix.Bits(), a.Prefix.Bits()) })
+		slices.SortStableFunc(want, func(a, b slowRoute) int { return cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()) })
 		if !slices.Equal(got, want) {
 			t.Fatalf("supernets of %v: %v, want %v", p, got, want)
 		}

@@ -101,15 +101,15 @@ func (t *Table[V]) Subnets(p netip.Prefix) iter.Seq2[Route, V] {
 	return t.within(key, slen)
 }
 
-// Supernets iterates over the routes whose prefix is p or covers it, from the
-// longest to the shortest. An invalid p has none.
+// Supernets iterates over the routes whose prefix is p or covers it, the
+// shortest first. An invalid p has none.
 func (t *Table[V]) Supernets(p netip.Prefix) iter.Seq2[Route, V] {
 	return func(yield func(Route, V) bool) {
-		key, slen, err := keyOfPrefix(p.Masked())
+		key, least, err := keyOfPrefix(p.Masked())
 		if err != nil {
 			return
 		}
-		for ; slen <= 32; slen++ {
+		for slen := uint8(32); slen <= 32 && slen >= least; slen-- {
 			leaf, _ := t.findLeaf(key &^ suffixMask(slen))
 			for i := leaf; i != 0; i = t.cold[i].next {
 				if r := &t.hot[i]; r.slen() == slen && !yield(t.route(i), r.val) {
