@@ -1,0 +1,213 @@
+package beast
+
+import (
+	"io"
+	"iter"
+	"math"
+
+	"signalbox.example/modes"
+)
+
+const escape = 0x1A
+
+// mlatMagic in place of a time marks a position that multilateration made up.
+const mlatMagic = 0xFF004D4C4154
+
+// Message types.
+const (
+	typeModeAC = '1'
+	typeShort  = '2'
+	typeLong   = '3'
+)
+
+// Append appends a frame to b. A frame without time or signal is written with
+// 0 for it; times are cut to 48 bits (271 days). Frames of other lengths than
+// 56 and 112 bits append nothing.
+func Append(b []byte, f *modes.Frame) []byte {
+	kind := byte(typeShort)
+	switch f.Bits {
+	case 56:
+	case 112:
+		kind = typeLong
+	default:
+		return b
+	}
+	b = append(b, escape, kind)
+	return appendBody(b, f.Time12, f.HasTime, f.Signal, f.HasSignal, f.Bytes())
+}
+
+// AppendModeAC appends a Mode A/C reply, the code as in modes.Squawk (A4 A2
+// A1 in the top half byte and so on).
+func AppendModeAC(b []byte, time12 uint64, code uint16) []byte {
+	b = append(b, escape, typeModeAC)
+	return appendBody(b, time12, true, 0, false, []byte{byte(code >> 8), byte(code)})
+}
+
+func appendBody(b []byte, t uint64, hasTime bool, signal float32, hasSignal bool, data []byte) []byte {
+	if !hasTime {
+		t = 0
+	}
+	for s := 40; s >= 0; s -= 8 {
+		b = appendEscaped(b, byte(t>>s))
+	}
+	level := byte(0)
+	if hasSignal {
+		level = byte(max(1, min(255, math.Round(255*math.Pow(10, float64(signal)/20)))))
+	}
+	b = appendEscaped(b, level)
+	for _, c := range data {
+		b = appendEscaped(b, c)
+	}
+	return b
+}
+
+func appendEscaped(b []byte, c byte) []byte {
+	if c == escape {
+		b = append(b, c)
+	}
+	return append(b, c)
+}
+
+// Stats counts what a Decoder saw.
+type Stats struct {
+	// Frames is the number of Mode S frames that were found, ModeAC of Mode
+	// A/C replies.
+	Frames, ModeAC uint64
+	// Other is the number of messages of other types, which are skipped.
+	Other uint64
+	// Cut is the number of messages that the next one interrupted.
+	Cut uint64
+	// Skipped is the number of bytes outside messages.
+	Skipped uint64
+}
+
+// A Decoder finds frames in a stream of bytes. The zero value is ready.
+type Decoder struct {
+	// GPS tells that times are those of a Radarcape with GPS.
+	GPS bool
+	// OnModeAC, when set, is called for Mode A/C replies.
+	OnModeAC func(time12 uint64, code uint16)
+
+	stats   Stats
+	escaped bool // the byte before was an escape
+	kind    byte // of the message being read; 0 outside
+	need    int  // bytes that the message has
+	n       int  // bytes of it so far
+	body    [7 + 14]byte
+	// levels holds the dB of each signal byte.
+	levels *[256]float32
+	frame  modes.Frame // handed to emit; here so that it is not allocated anew
+}
+
+// Stats returns the counters.
+func (d *Decoder) Stats() Stats { return d.stats }
+
+// Feed takes the next bytes and calls emit for each frame that is complete.
+// The frame is valid during the call. Feed allocates once, at its first call.
+func (d *Decoder) Feed(data []byte, emit func(*modes.Frame)) {
+	if d.levels == nil {
+		d.levels = new([256]float32)
+		for i := range d.levels[1:] {
+			d.levels[1+i] = float32(20 * math.Log10(float64(1+i)/255))
+		}
+	}
+	for i := 0; i < len(data); i++ {
+		c := data[i]
+		switch {
+		case d.escaped:
+			d.escaped = false
+			if c != escape {
+				d.begin(c)
+				continue
+			}
+			// A doubled escape is one byte of data.
+		case c == escape:
+			d.escaped = true
+			continue
+		}
+		if d.kind == 0 {
+			d.stats.Skipped++
+			continue
+		}
+		d.body[d.n] = c
+		if d.n++; d.n == d.need {
+			d.finish(emit)
+		}
+	}
+}
+
+func (d *Decoder) begin(kind byte) {
+	if d.kind != 0 {
+		d.stats.Cut++
+	}
+	d.kind, d.n = kind, 0
+	switch kind {
+	case typeModeAC:
+		d.need = 7 + 2
+	case typeShort:
+		d.need = 7 + 7
+	case typeLong:
+		d.need = 7 + 14
+	default:
+		d.kind = 0 // its length is not known: wait for the next escape
+		d.stats.Other++
+	}
+}
+
+func (d *Decoder) finish(emit func(*modes.Frame)) {
+	kind := d.kind
+	d.kind = 0
+	b := d.body[:d.need]
+	var t uint64
+	for _, c := range b[:6] {
+		t = t<<8 | uint64(c)
+	}
+	hasTime := t != 0 && t != mlatMagic
+	if hasTime && d.GPS {
+		t = t>>30*modes.TicksPerSecond + t&(1<<30-1)*12/1000
+	}
+	if !hasTime {
+		t = 0
+	}
+	if kind == typeModeAC {
+		d.stats.ModeAC++
+		if d.OnModeAC != nil {
+			d.OnModeAC(t, uint16(b[7])<<8|uint16(b[8]))
+		}
+		return
+	}
+	d.frame = modes.Frame{Time12: t, HasTime: hasTime, Signal: d.levels[b[6]], HasSignal: b[6] != 0, Bits: uint8((d.need - 7) * 8)}
+	copy(d.frame.Data[:], b[7:])
+	d.stats.Frames++
+	emit(&d.frame)
+}
+
+// Frames reads r to its end and yields each frame, valid until the next one.
+// An error of r other than io.EOF is yielded last, with a nil frame.
+func (d *Decoder) Frames(r io.Reader) iter.Seq2[*modes.Frame, error] {
+	return func(yield func(*modes.Frame, error) bool) {
+		buf := make([]byte, 1<<16)
+		more, idle := true, 0
+		emit := func(f *modes.Frame) {
+			if more {
+				more = yield(f, nil)
+			}
+		}
+		for more {
+			n, err := r.Read(buf)
+			d.Feed(buf[:n], emit)
+			if n > 0 {
+				idle = 0
+			} else if idle++; idle == 100 && err == nil {
+				err = io.ErrNoProgress
+			}
+			if err == nil {
+				continue
+			}
+			if more && err != io.EOF {
+				yield(nil, err)
+			}
+			return
+		}
+	}
+}
