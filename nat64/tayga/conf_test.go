@@ -56,7 +56,7 @@ func TestParse(t *testing.T) {
 	}
 	for v4, v6 := range map[string]string{
 		"192.168.5.42": "2001:db8:1:4444::1",
-		"192.168.6.7":  "2001:db8:1:5555:0:700::",
+		"192.168.6.7":  "2001:db8:1:5555:700::",
 		"198.51.100.1": "2001:db8:1:ffff::198.51.100.1",
 	} {
 		if got, _ := tr.To6(netip.MustParseAddr(v4)); got != netip.MustParseAddr(v6) {
