@@ -9,13 +9,6 @@ import (
 	"strings"
 )
 
-// CommandOptions tell ParseCommand what only the system knows.
-type CommandOptions struct {
-	// IfIndex finds the index of an interface; nil knows none. Names of the
-	// form if7 stand for index 7 without it.
-	IfIndex func(name string) (int, error)
-}
-
 // Command is an `ip xfrm` or `ip link add` command as the message it sends.
 type Command struct {
 	Object string // "state", "policy" or "link"
@@ -140,13 +133,13 @@ func (c *Command) Append(b []byte, h Header) ([]byte, error) {
 // vti|vti6|xfrm ...`. Words are separated and quoted as in a shell;
 // subcommands may be shortened. What iproute2 refuses to send is an error
 // too, a [*SyntaxError] that never quotes key material.
-func ParseCommand(line string, o *CommandOptions) (*Command, error) {
+func ParseCommand(line string, o *ReadOptions) (*Command, error) {
 	words, err := splitWords(line)
 	if err != nil {
 		return nil, err
 	}
 	if o == nil {
-		o = &CommandOptions{}
+		o = &ReadOptions{}
 	}
 	p := &commandParser{w: words, o: o, c: new(Command)}
 	p.parse()
@@ -210,7 +203,7 @@ func splitWords(line string) ([]string, error) {
 // because then there are no more words.
 type commandParser struct {
 	w    []string
-	o    *CommandOptions
+	o    *ReadOptions
 	c    *Command
 	err  error
 	seen map[string]bool
@@ -451,16 +444,11 @@ func (p *commandParser) seq() uint32 {
 
 func (p *commandParser) proto() Proto {
 	w := p.next("proto")
-	for _, x := range [...]Proto{ESP, AH, Comp, Route2, HAO, AnyIPsec} {
-		if w == x.String() {
-			return x
-		}
+	x, ok := parseProto(w) // numbers too, as they are printed
+	if !ok {
+		p.fail(w, "XFRM-PROTO value is invalid")
 	}
-	if v, err := strconv.ParseUint(w, 0, 8); err == nil { // as it is printed
-		return Proto(v)
-	}
-	p.fail(w, "XFRM-PROTO value is invalid")
-	return 0
+	return x
 }
 
 // prefix reads ADDR[/PLEN]. IPv4 addresses may be short: 10.1 is 10.1.0.0.
