@@ -141,7 +141,8 @@ func (s *session) send(ctx context.Context, c Command) ([]byte, uint16, error) {
 	if ext && c.Le > 256 && s.maxResp > 256 {
 		c.Le = min(c.Le, s.maxResp)
 	}
-	if len(c.Data) > 255 && ext && s.maxCmd > 0 && len(c.Data)+9 > s.maxCmd && s.chaining {
+	if len(c.Data) > 255 && ext && s.chaining &&
+		(s.maxCmd > 0 && len(c.Data)+9 > s.maxCmd || s.limit > 0 && len(c.Data) > s.limit) {
 		ext = false // too long for one extended command
 	}
 	if len(c.Data) > 255 && !ext {

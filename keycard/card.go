@@ -39,7 +39,7 @@ type ATRer interface {
 
 // DataLimiter is a [Transport] whose reader limits command data to so many
 // octets; 0 means that it does not say. With a limit of 256 or less extended
-// length is not used.
+// length is not used, with a higher one it is up to there.
 type DataLimiter interface {
 	MaxData() int
 }
@@ -101,6 +101,7 @@ type session struct {
 	chaining   bool
 	maxCmd     int
 	maxResp    int
+	limit      int     // of the reader, octets of command data; 0 none
 	verified   [3]bool // by PINMode
 	pins       bool    // some PIN was verified since the last reset
 	kdf        *KDF
@@ -134,8 +135,9 @@ func Open(ctx context.Context, t Transport, opts ...Option) (*Card, error) {
 		o(&s.opt)
 	}
 	s.kdf = s.opt.kdf
-	if l, ok := t.(DataLimiter); ok && l.MaxData() > 0 && l.MaxData() <= 256 {
-		s.opt.short = true
+	if l, ok := t.(DataLimiter); ok && l.MaxData() > 0 {
+		s.limit = l.MaxData()
+		s.opt.short = s.opt.short || s.limit <= 256
 	}
 	s.lock <- struct{}{}
 	c := &Card{s: s}

@@ -274,6 +274,14 @@ func (s *session) publicKey(ctx context.Context, slot Slot) (*PublicKey, error) 
 	}
 	k := s.info.Keys[slot]
 	p, err := ParsePublicKey(slot, k.Algorithm, b)
+	if errors.Is(err, ErrMismatch) && s.infoAt != s.commands-1 {
+		// Perhaps another program put a new key there meanwhile.
+		if err := s.refresh(ctx); err != nil {
+			return nil, err
+		}
+		k = s.info.Keys[slot]
+		p, err = ParsePublicKey(slot, k.Algorithm, b)
+	}
 	if err != nil {
 		return nil, err
 	}
