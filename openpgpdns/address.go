@@ -140,11 +140,7 @@ func lower(c byte) byte {
 // wraps [ErrName].
 func DomainToASCII(domain string) (string, error) {
 	d := strings.TrimSuffix(domain, ".")
-	ascii := true
-	for i := range len(d) {
-		ascii = ascii && d[i] < utf8.RuneSelf
-	}
-	if ascii {
+	if isASCII(d) {
 		d = lowerASCII([]byte(d))
 	} else {
 		a, err := idna.Lookup.ToASCII(d)
@@ -173,6 +169,15 @@ func DomainToASCII(domain string) (string, error) {
 		start = i + 1
 	}
 	return d, nil
+}
+
+func isASCII[S string | []byte](s S) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 const zBase32Alphabet = "ybndrfg8ejkmcpqxot1uwisza345h769"

@@ -74,19 +74,18 @@ func Check(ctx context.Context, address string, certs iter.Seq2[*Cert, error], o
 }
 
 type checker struct {
-	a        Address
-	c        *Collection
-	now      time.Time
-	rawLocal string // as typed
-	// asciiDomain: the domain was typed in ASCII.
-	asciiDomain bool
-	gpg         Entry // what is published for the address
-	unicode     Entry // what is published under the Unicode-lowered local part
+	a   Address
+	c   *Collection
+	now time.Time
+	// as typed
+	rawLocal, rawDomain string
+	gpg                 Entry // what is published for the address
+	unicode             Entry // what is published under the Unicode-lowered local part
 }
 
 func (k *checker) load(address string) error {
 	local, domain, _ := mailbox([]byte(address))
-	k.rawLocal, k.asciiDomain = string(local), strings.IndexFunc(string(domain), func(r rune) bool { return r >= 0x80 }) < 0
+	k.rawLocal, k.rawDomain = string(local), string(domain)
 	var err error
 	if k.gpg, err = k.find(k.a.Local); err == nil {
 		k.unicode, err = k.find(strings.ToLower(k.rawLocal))
@@ -129,11 +128,24 @@ func (k *checker) questions() []Question {
 				q.Refused = append(q.Refused, "the key is published under "+k.a.WKDHash()+", where GnuPG asks")
 			}
 		}
+		spelled := false
 		k.keys(q, e, func(c *Cert) {
 			if client == "Sequoia sq" && c.version == 6 {
-				q.Remarks = append(q.Remarks, "sq 0.27 reads no version 6 keys; newer releases do")
+				q.Remarks = append(q.Remarks, "sq 0.27 reads no version 6 keys")
+			}
+			for u := range c.UserIDs(k.now) {
+				local, domain, ok := mailbox(u.Bytes)
+				spelled = spelled || ok && string(local) == k.rawLocal && string(domain) == k.rawDomain
 			}
 		})
+		if client == "Sequoia sq" && len(e.Keys) > 0 {
+			if !spelled {
+				q.Refused = append(q.Refused, "no user ID spells the address as it was typed, and sq compares octets")
+			}
+			if !isASCII(k.rawLocal + k.rawDomain) {
+				q.Refused = append(q.Refused, "sq 0.27 cannot ask for an address beyond ASCII")
+			}
+		}
 		if client == "browsers" && len(e.Keys) > 0 {
 			q.Remarks = append(q.Remarks, "the server must send Access-Control-Allow-Origin: *")
 		}
@@ -222,7 +234,7 @@ func (k *checker) gpgTakes(q *Question, e Entry, byUserID bool) {
 	case v6:
 		q.Refused = append(q.Refused, "gpg 2.2 reads no version 6 keys")
 	}
-	if !k.asciiDomain {
+	if !isASCII(k.rawDomain) {
 		q.Remarks = append(q.Remarks, "gpg must be given the domain as "+k.a.Domain)
 	}
 	if byUserID && len(e.Keys) > 0 && matching == 0 {

@@ -242,12 +242,7 @@ func (c *Cert) inDomain(i int, domain string) bool {
 	if !ok {
 		return false
 	}
-	for _, b := range d {
-		if b >= 0x80 {
-			return true
-		}
-	}
-	return equalLower(d, domain)
+	return !isASCII(d) || equalLower(d, domain)
 }
 
 // file adds a part with octets of keys to its address.

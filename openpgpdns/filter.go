@@ -131,13 +131,11 @@ func (c *Cert) hasAddress(i int, a Address) bool {
 	if !ok || !equalLower(local, a.Local) {
 		return false
 	}
-	for _, b := range domain {
-		if b >= 0x80 {
-			d, err := DomainToASCII(string(domain))
-			return err == nil && d == a.Domain
-		}
+	if isASCII(domain) {
+		return equalLower(domain, a.Domain)
 	}
-	return equalLower(domain, a.Domain)
+	d, err := DomainToASCII(string(domain))
+	return err == nil && d == a.Domain
 }
 
 func equalLower(raw []byte, low string) bool {

@@ -95,8 +95,9 @@ func (a Address) PKAName() (string, error) {
 // CERTName returns the owner name of a's CERT PGP record: the address with
 // '@' replaced by '.', each dot-part of the local part a label of its own, as
 // GnuPG asks for it. The error wraps [ErrName] if a part is empty or longer
-// than 63 octets, is not printable ASCII, or the name exceeds 255 octets.
-// Characters with a meaning in zone files are escaped (RFC 1035 section 5.1).
+// than 63 octets, or the name exceeds 255 octets. Characters with a meaning in
+// zone files are escaped, octets beyond ASCII too, as \DDD (RFC 1035 section
+// 5.1); GnuPG asks for the latter as they are.
 func (a Address) CERTName() (string, error) {
 	var b strings.Builder
 	for part := range strings.SplitSeq(a.Local, ".") {
@@ -105,10 +106,13 @@ func (a Address) CERTName() (string, error) {
 		}
 		for i := range len(part) {
 			c := part[i]
-			if c <= ' ' || c >= 0x7f {
-				return "", inputError(ErrName, a.String(), "only printable ASCII can be looked up as a CERT owner name")
-			}
-			if strings.IndexByte(`.";\@()$`, c) >= 0 {
+			switch {
+			case c <= ' ' || c >= 0x7f:
+				b.WriteByte('\\')
+				b.WriteByte('0' + c/100)
+				b.WriteByte('0' + c/10%10)
+				c = '0' + c%10
+			case strings.IndexByte(`";\@()$`, c) >= 0:
 				b.WriteByte('\\')
 			}
 			b.WriteByte(c)

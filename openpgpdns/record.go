@@ -212,7 +212,7 @@ type Warning struct {
 // Limits found by experiment with the releases in Debian 12.
 const (
 	ednsSize     = 1232  // what resolvers ask for since DNS flag day 2020
-	ldnsText     = 65500 // characters of RDATA text that ldns 1.8 reads
+	ldnsText     = 65520 // characters of RDATA text, white space included, that ldns 1.8 reads
 	gpgIPGPLimit = 1023  // octets from which on gpg ignores an IPGP record
 )
 
@@ -233,7 +233,7 @@ func (r Record) Warnings(f Form, width int) []Warning {
 		digits = (len(r.Data) + 2) / 3 * 4
 	}
 	if w := lineWidth(width); w > 0 {
-		digits += digits / w
+		digits += digits / w * len("\n\t")
 	}
 	if digits > ldnsText {
 		warn("ldns", "ldns 1.8 cannot read so much text in one record")
@@ -244,6 +244,9 @@ func (r Record) Warnings(f Form, width int) []Warning {
 	case f == Mnemonic && r.Type == TypeCERT:
 		warn("PowerDNS", "the BIND back end of PowerDNS 4.7 answers SERVFAIL for certificate types by name")
 	}
+	if escapedOctets(r.Name) {
+		warn("PowerDNS", "PowerDNS 4.7 answers SERVFAIL for owner names with octets beyond ASCII")
+	}
 	if typ, _, _, d, ok := r.CERT(); ok && typ == CertIPGP {
 		if len(d) >= gpgIPGPLimit {
 			warn("GnuPG", "gpg ignores an IPGP record of 1023 octets or more")
@@ -253,4 +256,17 @@ func (r Record) Warnings(f Form, width int) []Warning {
 		}
 	}
 	return ws
+}
+
+// escapedOctets reports whether a name contains a \DDD escape.
+func escapedOctets(name string) bool {
+	for i := 0; i+1 < len(name); i++ {
+		if name[i] == '\\' {
+			if digit(name[i+1]) {
+				return true
+			}
+			i++
+		}
+	}
+	return false
 }

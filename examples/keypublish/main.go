@@ -56,7 +56,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs.StringVar(&c.zone, "zone", "", "write DNS records to `file`")
 	form := fs.String("form", "portable", "form of the records: `portable|mnemonic|generic|gpg`")
 	records := fs.String("records", "dane", "which records, a `list` of dane, cert, pka")
-	fs.StringVar(&c.url, "url", "", "`URL` of the key in PKA records; {fingerprint} in it stands for the key's")
+	fs.StringVar(&c.url, "url", "", "`URL` of the key in PKA records; {fingerprint} in it stands for the key's, {wkd} for its URL in the directory")
 	fs.BoolVar(&c.minimal, "minimal", false, "newest self-signatures and unexpired subkeys only, as gpg's export-minimal")
 	fs.BoolVar(&c.prune, "prune", false, "remove files of the directory whose address is no longer in the ring")
 	fs.BoolVar(&c.verify, "verify", false, "check all self-signatures; what does not verify is not published")
@@ -290,8 +290,10 @@ func (c *config) entry(e openpgpdns.Entry, stdout io.Writer) []openpgpdns.Record
 		case "cert":
 			add(e.CERTPGP())
 		case "pka":
-			fpr := strings.ToUpper(hex.EncodeToString(e.Fingerprints[0]))
-			add(e.CERTIPGP(strings.ReplaceAll(c.url, "{fingerprint}", fpr)))
+			add(e.CERTIPGP(strings.NewReplacer(
+				"{fingerprint}", strings.ToUpper(hex.EncodeToString(e.Fingerprints[0])),
+				"{wkd}", e.Address.WKDURL(c.method),
+			).Replace(c.url)))
 		}
 	}
 	return rs
