@@ -28,6 +28,8 @@ type block struct {
 	busyUntil int
 	busyGate  float32
 
+	triedStart, triedBits int // of the last candidate that came to refine
+
 	// Of the frame in work.
 	word     [2]uint64
 	power    float32
@@ -58,7 +60,7 @@ func newBlock(t *template, lim *limits, repair Repair) *block {
 func (b *block) run() {
 	b.out = b.out[:0]
 	b.stats = Stats{Blocks: 1}
-	b.busyUntil = 0
+	b.busyUntil, b.triedBits = 0, 0
 	b.centre()
 	energies(b.e, b.re, b.im, b.t)
 	b.noise = noiseLevel(b.e[:2*b.valid], b.scratch)

@@ -123,38 +123,50 @@ func (b *block) trellis(start, bits, bin int) {
 	const sure = 0.92 // the trellis is that much too sure of itself
 	b.amp = amp
 	k, k2 := sure*2*amp/b.noise, sure*amp*amp/b.noise
-	// Forward. Only the difference of the two states counts: f is how much
-	// likelier a one is than a zero, up to and including bit i.
-	var f float32
+	// What each bit's own pulse says, and what each pair of neighbours does:
+	// for the bit before one or zero (first index) and this bit one or zero.
+	var own [longBits]float32
+	var pair [2][2][longBits]float32
 	for i := range bits {
 		pa, pb := phases[0][i], phases[1][i]
-		d := k*(gain[pa]*b.xa[i]-gain[pb]*b.xb[i]) - k2*(cross[pa][0]-cross[pb][0])
-		if i > 0 {
-			qa, qb := phases[0][i-1], phases[1][i-1]
-			one := max(f-2*k2*cross[qa][2], -2*k2*cross[qb][1])
-			zero := max(f-2*k2*cross[qa][3], -2*k2*cross[qb][2])
-			d += one - zero
+		own[i] = k*(gain[pa]*b.xa[i]-gain[pb]*b.xb[i]) - k2*(cross[pa][0]-cross[pb][0])
+		if i+1 < bits {
+			pair[1][1][i+1] = -2 * k2 * cross[pa][2]
+			pair[1][0][i+1] = -2 * k2 * cross[pa][3]
+			pair[0][1][i+1] = -2 * k2 * cross[pb][1]
+			pair[0][0][i+1] = -2 * k2 * cross[pb][2]
 		}
-		f = d
+	}
+	// Only the difference of the two states counts. f is how much likelier a
+	// one is than a zero from all up to bit i, g from all behind bit j. Both
+	// recursions run in one loop, they do not wait for each other.
+	f, g := own[0], float32(0)
+	b.fwd[0], b.llr[bits-1] = f, g
+	for i, j := 1, bits-1; i < bits; i, j = i+1, j-1 {
+		one := larger(f+pair[1][1][i], pair[0][1][i])
+		zero := larger(f+pair[1][0][i], pair[0][0][i])
+		f = own[i] + one - zero
 		b.fwd[i] = f
+		g += own[j]
+		one = larger(g+pair[1][1][j], pair[1][0][j])
+		zero = larger(g+pair[0][1][j], pair[0][0][j])
+		g = one - zero
+		b.llr[j-1] = g
 	}
-	// Backward: g is the same for what follows bit i.
-	var g float32
 	b.word = [2]uint64{}
-	for i := bits - 1; i >= 0; i-- {
-		b.llr[i] = b.fwd[i] + g
-		if b.llr[i] > 0 {
-			b.word[i>>6] |= 1 << (63 - i&63)
-		}
-		pa, pb := phases[0][i], phases[1][i]
-		d := g + k*(gain[pa]*b.xa[i]-gain[pb]*b.xb[i]) - k2*(cross[pa][0]-cross[pb][0])
-		if i > 0 {
-			qa, qb := phases[0][i-1], phases[1][i-1]
-			one := max(d-2*k2*cross[qa][2], -2*k2*cross[qa][3])
-			zero := max(d-2*k2*cross[qb][1], -2*k2*cross[qb][2])
-			g = one - zero
-		}
+	for i := range bits {
+		l := b.llr[i] + b.fwd[i]
+		b.llr[i] = l
+		b.word[i>>6] |= uint64(^math.Float32bits(l)>>31) << (63 - i&63)
 	}
+}
+
+// larger is max without its care for NaN.
+func larger(x, y float32) float32 {
+	if x > y {
+		return x
+	}
+	return y
 }
 
 // retime returns how many sub-phases later than start the frame fits best,

@@ -102,11 +102,14 @@ func (b *block) decode(m int, g float32) {
 
 	// Give up before the dear work: on what has no contrast, and on formats
 	// that do not exist.
-	var sum, diff float32
+	var sum, diff, errors float32
+	k := 2 / b.noise
 	for i := range shortBits {
 		x, y := e[t.one[i]], e[t.zero[i]]
 		sum += x + y
-		diff += abs32(x - y)
+		d := abs32(x - y)
+		diff += d
+		errors += wrong(d * k)
 	}
 	if diff < min(b.lim.contrast, 0.42)*sum {
 		b.stats.Contrast++
@@ -126,7 +129,20 @@ func (b *block) decode(m int, g float32) {
 	if squitter <= b.lim.dfWeak {
 		bits = longBits
 	}
+	for i := shortBits; i < bits; i++ {
+		errors += wrong(abs32(e[t.one[i]]-e[t.zero[i]]) * k)
+	}
+	if errors > b.lim.errors*float32(bits)/longBits {
+		b.stats.Errors++
+		return
+	}
 	b.refine(m, g, bits, hard)
+}
+
+// wrong returns the probability that a bit with log likelihood ratio l >= 0
+// is wrong, 1/(1+e^l), near enough.
+func wrong(l float32) float32 {
+	return 1 / (2 + l*(1+l*(1.0/2+l*(1.0/6+l*(1.0/24+l*(1.0/120))))))
 }
 
 // others are the formats other than 17 and 18 that are in use; from 24 up
@@ -210,11 +226,22 @@ func (b *block) newReading(start, bits int, level float32) *reading {
 	return r
 }
 
+// matchedErrors is the expected number of wrong bits of a long frame, behind
+// the matched filter, beyond which it is given up. True frames that can be
+// repaired have fewer than five.
+const matchedErrors = 7
+
 // refine measures time and carrier, applies the matched filter, decides
 // without and then with the carrier's phase, and repairs what is left.
 func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 	b.stats.Refined++
+	t := b.t
 	start, level := b.fineTime(m, bits)
+	if b.triedBits == bits && max(start-b.triedStart, b.triedStart-start) < subPhases/5 {
+		b.stats.Again++
+		return // a neighbouring candidate led to the same place
+	}
+	b.triedStart, b.triedBits = start, bits
 	omega := b.carrier(start, bits) // radians a sample
 	hz := float64(omega) / (2 * math.Pi) * b.t.rate
 	bin := min(max(int(math.Round(hz/offsetStep)), -offsetBins), offsetBins) + offsetBins
@@ -226,13 +253,13 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 		b.certify(m, g, bits, start, level, &f, margin)
 		return
 	}
-	if b.expectedErrors(bits) > b.lim.errors {
+	if b.expectedErrors(bits) > matchedErrors*float32(bits)/longBits {
 		b.stats.Errors++
 		return
 	}
 	b.phase(bits, omega*float32(b.t.rate*0.5e-6), 2)
 	b.trellis(start, bits, bin)
-	if b.t.rate < 2.2e6 {
+	if b.t.rate < 2.2e6 && lnRight(b.llr[:bits]) > -25 {
 		// Here the band ends below the pulse's bandwidth, and how bits leak
 		// into each other depends on the exact timing.
 		if d := b.retime(start, bits, bin); d != 0 {
@@ -277,6 +304,12 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 	}
 	if r.flips > 0 {
 		b.stats.Flipped++
+	}
+	// A frame of no doubtful bit behind a full preamble is real, whatever its
+	// parity means. A weak pulse would allow a start one bit early.
+	e, c := b.e[m:], &t.chip
+	weakest := min(e[0], e[c[2]], e[c[7]], e[c[9]])
+	if r.flips > 0 || r.nHard == 1 && r.lnQ > -0.1 && weakest > g/10 && h[0] < 24<<3 {
 		b.covered(m, g, bits)
 	}
 }

@@ -7,14 +7,14 @@ type limits struct {
 	contrast float32 // of the first 24 bits
 	depth    int     // least reliable bits that the flip search may change
 	dfWeak   float32 // energy, in mean bits, by which the format may be wrong
-	errors   float32 // expected wrong bits beyond which a frame is given up
+	errors   float32 // expected wrong bits of a long frame, straight from the energies, beyond which it is given up
 	deep     bool    // subtract strong frames, and scan without a preamble
 }
 
 var efforts = [...]limits{
-	EffortDefault: {gate: 12, quiet: 3, contrast: 0.45, depth: 16, dfWeak: 0.8, errors: 7},
-	EffortFast:    {gate: 15, quiet: 4, contrast: 0.40, depth: 10, dfWeak: 0.8, errors: 7},
-	EffortMax:     {gate: 12, quiet: 3, contrast: 0.40, depth: 18, dfWeak: 1.5, errors: 7, deep: true},
+	EffortDefault: {gate: 12, quiet: 3, contrast: 0.45, depth: 16, dfWeak: 0.8, errors: 13},
+	EffortFast:    {gate: 15, quiet: 4, contrast: 0.40, depth: 10, dfWeak: 0.8, errors: 13},
+	EffortMax:     {gate: 12, quiet: 3, contrast: 0.40, depth: 18, dfWeak: 1.5, errors: 13, deep: true},
 }
 
 // preambleHalves are the positions of the four pulses in half samples.
@@ -42,7 +42,14 @@ func (b *block) scan(lo, hi int) {
 	for i := 1; i < n; i++ {
 		after := e0[i] + e1[i] + e2[i] + e3[i]
 		if here >= threshold && here > before && here >= after && i > 1 {
-			b.candidate(lo+i-2, here)
+			// Inside a frame that is certain only what is clearly stronger
+			// can be another.
+			b.stats.Preambles++
+			if m := lo + i - 2; m >= b.busyUntil || here >= 2*b.busyGate {
+				b.candidate(m, here)
+			} else {
+				b.stats.Covered++
+			}
 		}
 		before, here = here, after
 	}
@@ -52,11 +59,6 @@ func (b *block) scan(lo, hi int) {
 // the energy g in its four pulses: cheap tests first.
 func (b *block) candidate(m int, g float32) {
 	t, lim := b.t, b.lim
-	b.stats.Preambles++
-	if m < b.busyUntil && g < 2*b.busyGate {
-		b.stats.Covered++
-		return
-	}
 	e := b.e[m : m+int(t.chip[maxChips-1])+3]
 	c := &t.chip
 	n := b.noise

@@ -80,8 +80,7 @@ func (b *block) expectedErrors(bits int) float32 {
 	k := 2 / b.noise
 	var n float32
 	for _, d := range b.diff[:bits] {
-		l := abs32(d) * k
-		n += 1 / (2 + l*(1+l*(1.0/2+l*(1.0/6+l*(1.0/24+l*(1.0/120))))))
+		n += wrong(abs32(d) * k)
 	}
 	return n
 }

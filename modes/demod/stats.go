@@ -24,6 +24,8 @@ type Stats struct {
 	Contrast uint64
 	// Format: the first five bits are far from any downlink format in use.
 	Format uint64
+	// Again: a neighbouring candidate led to the same place already.
+	Again uint64
 	// Refined: timing and carrier were measured and the matched filter
 	// applied.
 	Refined uint64
@@ -55,6 +57,7 @@ func (s *Stats) add(o *Stats) {
 	s.Candidates += o.Candidates
 	s.Contrast += o.Contrast
 	s.Format += o.Format
+	s.Again += o.Again
 	s.Refined += o.Refined
 	s.Errors += o.Errors
 	s.Energy += o.Energy
