@@ -193,7 +193,7 @@ while read -r cmd rest; do
     GETPIN)
       echo "$prompt|$repeat|$desc" >>"$d/asked"
       [ -n "$repeat" ] && echo "S PIN_REPEATED"
-      case $desc in New*|Repeat*) prompt="New $prompt" ;; esac
+      case $desc in New*|Repeat*) prompt="New $prompt" ;; *"the Reset Code"*) prompt="Reset Code" ;; esac
       echo "D $(sed -n "s/^$prompt=//p" "$d/pins" | head -n 1)"
       echo OK
       repeat= ;;
@@ -353,7 +353,7 @@ func (s *stack) connect(t *testing.T, opts ...keycard.Option) *keycard.Card {
 }
 
 func (s *stack) pins(t *testing.T) {
-	c := s.card(t, softcard.Config{})
+	s.card(t, softcard.Config{})
 	g := s.gnupg(t, false)
 	verify := func(m keycard.PINMode, pin string) error {
 		k := s.connect(t)
@@ -361,7 +361,7 @@ func (s *stack) pins(t *testing.T) {
 		return k.Verify(t.Context(), m, keycard.PINString(pin))
 	}
 	g.pinFile("PIN=123456\nAdmin PIN=12345678\nNew PIN=654321\nNew Admin PIN=87654321\nNew Reset Code=98765432\nReset Code=98765432\n")
-	g.edit("passwd\n1\n3\n4\nq")
+	g.edit("passwd\n1\n4\n3\nq")
 	g.kill()
 	asked, _ := os.ReadFile(filepath.Join(g.dir, "asked"))
 	if err := verify(keycard.PINUser, "654321"); err != nil {
@@ -396,7 +396,6 @@ func (s *stack) pins(t *testing.T) {
 	if err := verify(keycard.PINUser, "111111"); err != nil {
 		t.Fatal(err)
 	}
-	_ = c
 }
 
 // signatureVerifies lets gpg check a detached signature.
@@ -612,7 +611,9 @@ func (s *stack) kdf(t *testing.T) {
 	if err := k.SetKDF(t.Context(), keycard.KDF{}, user, adminPW); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.SetKDF(t.Context(), keycard.NewKDF(), user, adminPW); err != nil {
+	setup := keycard.NewKDF()
+	setup.Count = 1 << 20
+	if err := k.SetKDF(t.Context(), setup, user, adminPW); err != nil {
 		t.Fatal(err)
 	}
 	k.Close()
