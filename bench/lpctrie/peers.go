@@ -17,6 +17,8 @@ type Peer struct {
 	Name string
 	// Build inserts the prefixes one by one.
 	Build func(ps []netip.Prefix) Built
+	// Contains is set for a peer without values.
+	Contains bool
 }
 
 // Built is a table ready for lookups.
@@ -26,26 +28,63 @@ type Built struct {
 	// after the answer of the one before is known. Both return a sum of the
 	// values so that nothing is optimised away.
 	Sum, Chain func(as []netip.Addr) uint32
-	Delete     func(p netip.Prefix)
-	// Keep is the structure, for measuring its memory; the functions refer to
-	// it as well.
+	Delete     func(p netip.Prefix) // nil where the peer has nothing of the kind
+	// Keep is the structure, for measuring its memory.
 	Keep any
+}
+
+// built fills in what slow peers need no loops of their own for: a call
+// through a function value costs them nothing that would show.
+func built(keep any, lookup func(a netip.Addr) (uint32, bool), del func(p netip.Prefix)) Built {
+	return Built{
+		Lookup: lookup,
+		Sum: func(as []netip.Addr) (s uint32) {
+			for _, a := range as {
+				v, _ := lookup(a)
+				s += v
+			}
+			return s
+		},
+		Chain: func(as []netip.Addr) (s uint32) {
+			for i := 0; i < len(as); {
+				v, _ := lookup(as[i])
+				s += v
+				i = next(i, v)
+			}
+			return s
+		},
+		Delete: del,
+		Keep:   keep,
+	}
 }
 
 // next makes the following index depend on a value that is always below 2^31.
 func next(i int, v uint32) int { return i + 1 + int(v>>31) }
 
-// Ours is the faithful trie.
-var Ours = Peer{"lpctrie.Table", func(ps []netip.Prefix) Built {
+// Ours is the faithful trie, OursPacked the same after Pack.
+var (
+	Ours = Peer{Name: "lpctrie.Table", Build: func(ps []netip.Prefix) Built {
+		return builtTable(Table(ps))
+	}}
+	OursPacked = Peer{Name: "lpctrie.Table, packed", Build: func(ps []netip.Prefix) Built {
+		t := Table(ps)
+		t.Pack()
+		return builtTable(t)
+	}}
+)
+
+// Table inserts prefixes with the values 0, 1, 2 ...
+func Table(ps []netip.Prefix) *lpctrie.Table[uint32] {
 	t := lpctrie.New[uint32](lpctrie.Config{})
 	for i, p := range ps {
 		if err := t.Insert(p, uint32(i)); err != nil {
 			panic(err)
 		}
 	}
-	if PACK {
-		t.Pack()
-	}
+	return t
+}
+
+func builtTable(t *lpctrie.Table[uint32]) Built {
 	return Built{
 		Lookup: func(a netip.Addr) (uint32, bool) { v, _, ok := t.Lookup(a); return v, ok },
 		Sum: func(as []netip.Addr) (s uint32) {
@@ -66,10 +105,10 @@ var Ours = Peer{"lpctrie.Table", func(ps []netip.Prefix) Built {
 		Delete: func(p netip.Prefix) { t.Remove(p) },
 		Keep:   t,
 	}
-}}
+}
 
 // BartFast is bart's fastest table.
-var BartFast = Peer{"bart.Fast", func(ps []netip.Prefix) Built {
+var BartFast = Peer{Name: "bart.Fast", Build: func(ps []netip.Prefix) Built {
 	t := new(bart.Fast[uint32])
 	for i, p := range ps {
 		t.Insert(p, uint32(i))
@@ -97,7 +136,7 @@ var BartFast = Peer{"bart.Fast", func(ps []netip.Prefix) Built {
 }}
 
 // BartTable is bart's balanced table.
-var BartTable = Peer{"bart.Table", func(ps []netip.Prefix) Built {
+var BartTable = Peer{Name: "bart.Table", Build: func(ps []netip.Prefix) Built {
 	t := new(bart.Table[uint32])
 	for i, p := range ps {
 		t.Insert(p, uint32(i))
@@ -125,7 +164,7 @@ var BartTable = Peer{"bart.Table", func(ps []netip.Prefix) Built {
 }}
 
 // BartLite has no values: its lookup says whether anything matches.
-var BartLite = Peer{"bart.Lite", func(ps []netip.Prefix) Built {
+var BartLite = Peer{Name: "bart.Lite", Contains: true, Build: func(ps []netip.Prefix) Built {
 	t := new(bart.Lite)
 	for _, p := range ps {
 		t.Insert(p)
@@ -155,5 +194,3 @@ var BartLite = Peer{"bart.Lite", func(ps []netip.Prefix) Built {
 		Keep:   t,
 	}
 }}
-
-var PACK = false
