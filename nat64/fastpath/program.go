@@ -124,6 +124,9 @@ type Config struct {
 	// HairpinSimple leaves packets from IPv4 addresses of the EAM table to the
 	// slow path (RFC 7757 section 4.2.1).
 	HairpinSimple bool
+	// StrictFragmentHeader leaves IPv4 packets without DF to the slow path,
+	// which adds a fragment header to them.
+	StrictFragmentHeader bool
 }
 
 // FromTranslator takes the constants from a translator's configuration.
@@ -136,7 +139,7 @@ func FromTranslator(c nat64.Config) Config {
 	}
 	f := Config{MTU4: or(c.MTU4, nat64.DefaultMTU), MTU6: or(c.MTU6, nat64.DefaultMTU),
 		LowestIPv6MTU: or(c.LowestIPv6MTU, nat64.DefaultLowestIPv6MTU), ResetTOS: c.ResetTOS,
-		HairpinSimple: c.Hairpin == nat64.HairpinSimple}
+		HairpinSimple: c.Hairpin == nat64.HairpinSimple, StrictFragmentHeader: c.StrictFragmentHeader}
 	f.LowestIPv6MTU = min(f.LowestIPv6MTU, f.MTU6)
 	if c.Mapper == nil { // a mapper would be asked before the prefix
 		f.Prefix = c.Prefix

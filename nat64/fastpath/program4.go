@@ -44,8 +44,12 @@ func (a *assembler) from4() {
 		asm.Add.Imm(asm.R3, 40),
 		asm.JGT.Imm(asm.R3, int32(c.MTU6), punt(PuntTooBig)),
 		asm.JNE.Imm(asm.R8, 0, dfSet),
-		asm.JGT.Imm(asm.R3, int32(c.LowestIPv6MTU), punt(PuntTooBig)),
 	)
+	if c.StrictFragmentHeader {
+		a.do(asm.Ja.Label(punt(PuntFragment)))
+	} else {
+		a.do(asm.JGT.Imm(asm.R3, int32(c.LowestIPv6MTU), punt(PuntTooBig)))
+	}
 	a.mark(dfSet)
 	// The header's checksum: nobody has looked at it yet.
 	a.do(asm.Mov.Imm(asm.R1, 0), asm.Mov.Imm(asm.R2, 0))

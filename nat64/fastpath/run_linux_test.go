@@ -430,7 +430,7 @@ func TestIntegrationDifferentialConfigurations(t *testing.T) {
 			}
 			pfx := func(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 			cfg := nat64.Config{
-				Prefix: p, ErrorRate: -1, ResetTOS: i%2 == 1, MTU4: 1400, MTU6: 1420, LowestIPv6MTU: 1300, Own4: netip.MustParseAddr("203.0.113.1"),
+				Prefix: p, ErrorRate: -1, ResetTOS: i%2 == 1, MTU4: 1400, MTU6: 1420, StrictFragmentHeader: i%4 == 2, LowestIPv6MTU: 1300, Own4: netip.MustParseAddr("203.0.113.1"),
 				Hairpin: []nat64.Hairpin{nat64.HairpinIntrinsic, nat64.HairpinSimple, nat64.HairpinNone}[i%3],
 				EAM: []nat64.EAM{
 					{V6: pfx("3fff:c::/120"), V4: pfx("5.64.0.0/24")},

@@ -1,12 +1,16 @@
 package tun
 
-import "strings"
+import (
+	"strings"
+
+	"signalbox.example/nat64"
+)
 
 // MaxQueues is the most queues that a device may have.
 const MaxQueues = 64
 
 // vnetHeaderLen is the length of the virtio_net_hdr in front of each packet.
-const vnetHeaderLen = 10
+const vnetHeaderLen = nat64.VirtioHdrLen
 
 // maxPacket is the longest packet that the kernel hands over: a super-packet
 // of 64 KB.

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -102,7 +103,13 @@ func measure(rounds int, seconds float64, works, names, csvFile, svgFile string,
 	if len(list) == 0 {
 		return fmt.Errorf("no work named %q; there are %s", works, workNames())
 	}
-	build := exec.Command("go", "build", "-o", daemon, "signalbox.example/examples/nat64d")
+	// The daemon is built by its own module, whose dependencies are not ours.
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "signalbox.example").Output()
+	if err != nil {
+		return fmt.Errorf("where is the module signalbox.example: %w", err)
+	}
+	build := exec.Command("go", "build", "-o", daemon, "./examples/nat64d")
+	build.Dir = strings.TrimSpace(string(root))
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building nat64d: %w\n%s", err, out)
@@ -115,36 +122,24 @@ func measure(rounds int, seconds float64, works, names, csvFile, svgFile string,
 
 	length := time.Duration(seconds * float64(time.Second))
 	var results []tunbed.Result
+	progress := func(format string, a ...any) {}
+	if st, err := os.Stderr.Stat(); err == nil && st.Mode()&os.ModeCharDevice != 0 && stderr == os.Stderr {
+		progress = func(format string, a ...any) { fmt.Fprintf(stderr, "\r"+format+"\x1b[K", a...) }
+	}
 	for round := 1; round <= rounds; round++ {
-		for _, t := range translators {
-			if err := bed.Start(t); err != nil {
-				return err
-			}
-			for _, w := range list {
-				fmt.Fprintf(stderr, "\rround %d of %d  %-14s %-10s %s   ", round, rounds, t.Name, w.Name, w.Direction())
-				families := []int{0}
-				if t.Plain {
-					families = []int{4, 6}
+		for _, w := range list {
+			for _, t := range translators {
+				progress("round %d of %d: %s %s through %s", round, rounds, w.Name, w.Direction(), t.Name)
+				r, err := one(bed, w, t, length)
+				if err != nil {
+					return fmt.Errorf("%s %s through %s: %w", w.Name, w.Direction(), t.Name, err)
 				}
-				var best tunbed.Result
-				for _, f := range families {
-					r, err := bed.Run(w, t, f, length)
-					if err != nil {
-						return fmt.Errorf("%s %s %s: %w", t.Name, w.Name, w.Direction(), err)
-					}
-					if tunbed.Speed(r) > tunbed.Speed(best) || best.Work == "" {
-						best = r
-					}
-				}
-				best.Round = round
-				results = append(results, best)
-			}
-			if err := bed.Stop(); err != nil {
-				return err
+				r.Round = round
+				results = append(results, r)
 			}
 		}
 	}
-	fmt.Fprintln(stderr)
+	progress("")
 	cells := tunbed.Table(results)
 	slices.SortStableFunc(cells, func(a, b *tunbed.Cell) int { return order(list, a) - order(list, b) })
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
@@ -160,6 +155,28 @@ func measure(rounds int, seconds float64, works, names, csvFile, svgFile string,
 		return write(svgFile, func(w io.Writer) error { return drawShares(w, cells) })
 	}
 	return nil
+}
+
+// one starts a translator, does a work and stops it. Plain forwarding is the
+// faster of the two families.
+func one(bed *tunbed.Bed, w tunbed.Work, t tunbed.Translator, length time.Duration) (best tunbed.Result, err error) {
+	if err := bed.Start(t); err != nil {
+		return best, err
+	}
+	families := []int{0}
+	if t.Plain {
+		families = []int{4, 6}
+	}
+	for _, f := range families {
+		r, err := bed.Run(w, t, f, length)
+		if err != nil {
+			return best, errors.Join(err, bed.Stop())
+		}
+		if best.Work == "" || tunbed.Speed(r) > tunbed.Speed(best) {
+			best = r
+		}
+	}
+	return best, bed.Stop()
 }
 
 func order(list []tunbed.Work, c *tunbed.Cell) int {

@@ -1,0 +1,13 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"syscall"
+)
+
+var (
+	reloadSignals = []os.Signal{syscall.SIGHUP}
+	statsSignals  = []os.Signal{syscall.SIGUSR1}
+)
