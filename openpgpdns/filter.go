@@ -28,7 +28,7 @@ type Filter struct {
 	// attribute only the newest; if that is a revocation, only the revocation.
 	LatestSelfSigOnly bool
 	// DropExpiredSubkeys drops subkeys that have expired, and all subkeys if
-	// the primary key has.
+	// the primary key has, except those that are revoked.
 	DropExpiredSubkeys bool
 	// DropRevokedUserIDs drops user IDs and attributes whose newest
 	// self-signature is a revocation.
@@ -89,10 +89,14 @@ func (f Filter) Append(dst []byte, c *Cert) ([]byte, error) {
 		}
 	}
 	users := 0
-	subkeys := true
+	expired := false // the primary key, and subkeys with it
 	if f.DropExpiredSubkeys {
-		e := c.primaryExpiry(now)
-		subkeys = e == 0 || e > now
+		if c.Revoked() {
+			f.DropExpiredSubkeys = false // they are all revoked with it
+		} else {
+			e := c.primaryExpiry(now)
+			expired = e != 0 && e <= now
+		}
 	}
 	for i := end; i < len(c.packets); i = end {
 		end = c.group(i)
@@ -109,9 +113,7 @@ func (f Filter) Append(dst []byte, c *Cert) ([]byte, error) {
 				f.user(&w, i, end, now)
 			}
 		default:
-			if subkeys {
-				f.subkey(&w, i, end, now)
-			}
+			f.subkey(&w, i, end, now, expired)
 		}
 	}
 	if users == 0 {
@@ -184,15 +186,15 @@ func (f *Filter) user(w *copier, i, end int, now int64) bool {
 	return true
 }
 
-func (f *Filter) subkey(w *copier, i, end int, now int64) {
+func (f *Filter) subkey(w *copier, i, end int, now int64, expired bool) {
 	c := w.c
 	s := c.subkeyState(i, end)
 	if s.sig < 0 {
 		return
 	}
-	if f.DropExpiredSubkeys && !s.revoked {
+	if f.DropExpiredSubkeys && !s.revoked { // a revocation is worth spreading
 		p := &c.packets[s.sig]
-		if p.keyExpires != 0 && int64(c.keyCreated(&c.packets[i]))+int64(p.keyExpires) <= now {
+		if expired || p.keyExpires != 0 && int64(c.keyCreated(&c.packets[i]))+int64(p.keyExpires) <= now {
 			return
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-
-	"signalbox.example/internal/vectors"
 )
 
 // TestVerifyGoodKeys: nothing is reported about any of the valid keys,
@@ -14,7 +12,7 @@ import (
 func TestVerifyGoodKeys(t *testing.T) {
 	f := Minimal()
 	f.Now = oracleTime
-	for _, n := range names(t, "keys") {
+	for _, n := range names(t, "keys", 27) {
 		c := key(t, n)
 		before, err := f.Append(nil, c)
 		if err != nil {
@@ -29,10 +27,10 @@ func TestVerifyGoodKeys(t *testing.T) {
 	}
 }
 
-// TestBug09BadSelfSignature (golang/go#9, 11809): one bad self-signature is
+// TestBug09BadSelfSignature (golang/go#11809): one bad self-signature is
 // reported and not published; other keys of the ring are.
 func TestBug09BadSelfSignature(t *testing.T) {
-	ring := append(vectors.Read(t, "openpgpdns/mutations/bad_selfsig.pgp"), vectors.Read(t, "openpgpdns/keys/bob.pgp")...)
+	ring := append(data(t, "mutations/bad_selfsig.pgp"), data(t, "keys/bob.pgp")...)
 	var published []string
 	for c, err := range ReadCerts(bytes.NewReader(ring)) {
 		if err != nil {
@@ -64,7 +62,7 @@ func TestBug09BadSelfSignature(t *testing.T) {
 // subkey or hashed signature area is noticed.
 func TestVerifyEveryOctet(t *testing.T) {
 	for _, n := range []string{"alice", "sam", "gocrypto-v6-ed25519"} {
-		good := vectors.Read(t, "openpgpdns/keys/"+n+".pgp")
+		good := data(t, "keys/"+n+".pgp")
 		c, _ := ParseCert(good)
 		missed := 0
 		for _, p := range c.packets {
