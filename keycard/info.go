@@ -429,6 +429,9 @@ func (i *Info) object(tag uint16, v []byte) error {
 		k := &i.Keys[n]
 		k.Present = true
 		k.Algorithm, _ = ParseAttributes(v) // unknown stays zero or has only its number
+		if k.Algorithm.ID == AlgoEdDSA && k.Algorithm.Curve == X25519 {
+			k.Algorithm.ID = AlgoECDH // YubiKeys take X25519 under EdDSA's number
+		}
 	case doAllFPR, doAllCAFPR:
 		if len(v)%20 != 0 || len(v) == 0 {
 			return bad()

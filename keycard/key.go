@@ -171,10 +171,34 @@ func (k *Key) SignRaw(ctx context.Context, input []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if k.pub.Algorithm.ID == AlgoECDSA && len(b) != size {
+		b = fixedWidth(b, size)
+	}
 	if len(b) != size {
 		return nil, fmt.Errorf("keycard: %s: %d octets instead of %d: %w", op, len(b), size, ErrMalformed)
 	}
 	return b, nil
+}
+
+// fixedWidth brings r and s of another width, with zeros in front or without
+// them, to half of size each. SmartPGP was seen to answer with 33 octets each
+// on P-256. It returns b when that cannot be.
+func fixedWidth(b []byte, size int) []byte {
+	half, want := len(b)/2, size/2
+	if len(b)%2 != 0 || half == 0 {
+		return b
+	}
+	out := make([]byte, size)
+	for i, v := range [...][]byte{b[:half], b[half:]} {
+		for len(v) > want {
+			if v[0] != 0 {
+				return b
+			}
+			v = v[1:]
+		}
+		copy(out[(i+1)*want-len(v):], v)
+	}
+	return out
 }
 
 // Decrypt decrypts an RSA cryptogram with PKCS #1 version 1.5 padding, which

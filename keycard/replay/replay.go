@@ -153,7 +153,7 @@ type Player struct {
 
 // Play returns a new player at the beginning of the recording.
 func (s *Session) Play(m Mode) *Player {
-	p := &Player{mode: m, list: s.Exchanges}
+	p := &Player{mode: m, list: s.Exchanges, sw: [2]byte{0x69, 0x85}}
 	if m == Loose {
 		p.logical = join(s.Exchanges)
 	}
