@@ -144,7 +144,6 @@ func (m maker) fragment(p []byte) [][]byte {
 func (m maker) icmpError(src, dst netip.Addr, quoted []byte) []byte {
 	quoted = quoted[:min(len(quoted), 28+20*m.IntN(2)+m.IntN(1200))]
 	if quoted[0]>>4 == 4 {
-		ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolICMPv4, Flags: layers.IPv4DontFragment, SrcIP: net.IP(src.AsSlice()), DstIP: net.IP(dst.AsSlice())}
 		kinds := [][2]uint8{{3, 0}, {3, 1}, {3, 2}, {3, 3}, {3, 4}, {3, 13}, {11, 0}, {11, 1}, {12, 0}}
 		k := kinds[m.IntN(len(kinds))]
 		body := append(make([]byte, 4), quoted...)
@@ -153,12 +152,11 @@ func (m maker) icmpError(src, dst netip.Addr, quoted []byte) []byte {
 		} else if m.IntN(3) == 0 {
 			body = m.extend(body, 4, 1)
 		}
-		return serialise(ip, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(k[0], k[1]), Id: be16(body), Seq: be16(body[2:])}, gopacket.Payload(body[4:]))
+		return m.icmp4(src, dst, k[0], k[1], body)
 	}
 	if len(quoted) < 48 {
 		quoted = append(quoted, make([]byte, 48-len(quoted))...)
 	}
-	ip := &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: layers.IPProtocolICMPv6, SrcIP: net.IP(src.AsSlice()), DstIP: net.IP(dst.AsSlice())}
 	kinds := [][2]uint8{{1, 0}, {1, 1}, {1, 4}, {2, 0}, {3, 0}, {3, 1}, {4, 0}, {4, 1}}
 	k := kinds[m.IntN(len(kinds))]
 	body := append(make([]byte, 4), quoted...)
@@ -167,9 +165,7 @@ func (m maker) icmpError(src, dst netip.Addr, quoted []byte) []byte {
 	} else if k[0]&1 == 1 && m.IntN(3) == 0 {
 		body = m.extend(body, 8, 0)
 	}
-	c := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(k[0], k[1])}
-	c.SetNetworkLayerForChecksum(ip)
-	return serialise(ip, c, gopacket.Payload(body))
+	return m.icmp6(src, dst, k[0], k[1], body)
 }
 
 // extend pads a quote (behind 4 octets of ICMP header) and adds an extension.
@@ -351,4 +347,19 @@ func (m maker) sized(udp bool, payload int, ip gopacket.NetworkLayer) ([]byte, l
 	t := &layers.TCP{SrcPort: 4000, DstPort: 80, Seq: m.Uint32(), ACK: true, PSH: true, FIN: m.IntN(2) == 0, CWR: m.IntN(2) == 0, Window: 1000}
 	t.SetNetworkLayerForChecksum(ip)
 	return serialise(t, body), layers.IPProtocolTCP
+}
+
+func testMaker() maker { return maker{rand.New(rand.NewPCG(11, 12))} }
+
+// icmp4 and icmp6 make ICMP messages; body begins behind the checksum.
+func (m maker) icmp4(src, dst netip.Addr, kind, code uint8, body []byte) []byte {
+	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolICMPv4, Flags: layers.IPv4DontFragment, SrcIP: net.IP(src.AsSlice()), DstIP: net.IP(dst.AsSlice())}
+	return serialise(ip, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(kind, code), Id: be16(body), Seq: be16(body[2:])}, gopacket.Payload(body[4:]))
+}
+
+func (m maker) icmp6(src, dst netip.Addr, kind, code uint8, body []byte) []byte {
+	ip := &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: layers.IPProtocolICMPv6, SrcIP: net.IP(src.AsSlice()), DstIP: net.IP(dst.AsSlice())}
+	c := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(kind, code)}
+	c.SetNetworkLayerForChecksum(ip)
+	return serialise(ip, c, gopacket.Payload(body))
 }

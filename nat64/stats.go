@@ -16,7 +16,7 @@ type Stats struct {
 }
 
 // Count returns how many packets (super-packets count once) met a reason.
-func (s *Stats) Count(r Reason) uint64 {
+func (s Stats) Count(r Reason) uint64 {
 	if r >= numReasons {
 		return 0
 	}
@@ -24,7 +24,7 @@ func (s *Stats) Count(r Reason) uint64 {
 }
 
 // All returns the counters in the order of the reasons, zeros included.
-func (s *Stats) All() iter.Seq2[Reason, uint64] {
+func (s Stats) All() iter.Seq2[Reason, uint64] {
 	return func(yield func(Reason, uint64) bool) {
 		for r, n := range s.reasons {
 			if !yield(Reason(r), n) {
@@ -36,7 +36,7 @@ func (s *Stats) All() iter.Seq2[Reason, uint64] {
 
 // Dropped returns the number of packets that were neither translated nor
 // answered with an echo reply, whether or not an error was sent for them.
-func (s *Stats) Dropped() uint64 {
+func (s Stats) Dropped() uint64 {
 	var n uint64
 	for r, c := range s.reasons {
 		if !Reason(r).Success() {
