@@ -44,10 +44,7 @@ const (
 // header reads a packet header (RFC 9580 section 4.2). n is its length, body
 // the length of the packet body or, for framePartial, of its first part.
 func header(b []byte) (tag uint8, n int, body int64, f framing) {
-	if len(b) < 2 {
-		if len(b) == 1 && b[0] < 0x80 {
-			return 0, 0, 0, frameBad
-		}
+	if len(b) == 0 {
 		return 0, 0, 0, frameShort
 	}
 	c := b[0]
@@ -56,6 +53,9 @@ func header(b []byte) (tag uint8, n int, body int64, f framing) {
 	}
 	if c&0x40 == 0 { // old format: the length type is in the low two bits
 		tag = c >> 2 & 15
+		if c&3 != 3 && len(b) < 2 {
+			return tag, 0, 0, frameShort
+		}
 		switch c & 3 {
 		case 0:
 			return tag, 2, int64(b[1]), frameOK

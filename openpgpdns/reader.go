@@ -193,8 +193,11 @@ func (r *Reader) detectArmor() {
 	const bom = "\xef\xbb\xbf"
 	r.fill(len(bom) + 1)
 	b := r.buf[r.r:r.w]
-	if b[0] >= 0x80 && !(len(b) > 3 && string(b[:3]) == bom && b[3] < 0x80) {
-		return
+	if b[0] >= 0x80 {
+		if len(b) <= len(bom) || string(b[:len(bom)]) != bom || b[len(bom)] >= 0x80 {
+			return
+		}
+		b = b[len(bom):]
 	}
 	r.armor = newArmorReader(io.MultiReader(bytes.NewReader(bytes.Clone(b)), &restOf{r.src, r.srcErr}))
 	r.r, r.w = 0, 0
@@ -351,8 +354,8 @@ func (r *Reader) cert1() (*Cert, error) {
 			break
 		}
 		tag, hdr, body, f := r.peek(n)
-		if n > 0 && tag == tagPublicKey && f == frameOK {
-			break
+		if n > 0 && tag == tagPublicKey && (f == frameOK || f == frameShort) {
+			break // the next certificate, if perhaps a truncated one
 		}
 		pos := r.r + n
 		switch {
