@@ -161,6 +161,29 @@ func (b *block) trellis(start, bits, bin int) {
 	}
 }
 
+// steady reports whether the pulses that the trellis chose keep up their
+// amplitude through the frame. Where a frame was found at the wrong place,
+// some of its bits are noise; those look reliable, but have no pulse.
+func (b *block) steady(bits int) bool {
+	const segment = 14
+	var parts [longBits / segment]float32
+	var total float32
+	for i := range bits {
+		x := b.xb[i]
+		if b.word[i>>6]>>(63-i&63)&1 != 0 {
+			x = b.xa[i]
+		}
+		parts[i/segment] += x
+		total += x
+	}
+	for _, p := range parts[:bits/segment] {
+		if p < 0.45*total*segment/float32(bits) {
+			return false
+		}
+	}
+	return true
+}
+
 // larger is max without its care for NaN.
 func larger(x, y float32) float32 {
 	if x > y {

@@ -24,6 +24,7 @@ type reading struct {
 	flipped [14]byte
 	flips   int
 	cost    float32 // sum of the log likelihood ratios of the flipped bits
+	teaches bool    // sure enough to make its address known
 	lnQ     float32 // ln of the probability that no bit is wrong
 	// llr holds the log likelihood ratio of each bit, positive for a one,
 	// when soft is set.
@@ -95,6 +96,7 @@ func (b *block) decode(m int, g float32) {
 	}
 	if selfCertified(&hard, bits) {
 		b.stats.Energy++
+		clear(hard[bits/8:])
 		start, level := b.fineTime(m, bits)
 		b.certify(m, g, bits, start, level, &hard, energyMargin(e, t, bits))
 		return
@@ -121,16 +123,45 @@ func (b *block) decode(m int, g float32) {
 	}
 	mean := diff / shortBits
 	squitter := min(formatCost(&d5, mean, 17), formatCost(&d5, mean, 18))
-	other := bestOther(&d5, mean)
-	if squitter > b.lim.dfWeak && other > b.lim.dfWeak {
+	reply, replyBits := bestReply(&d5, mean)
+	if squitter > b.lim.dfWeak && reply > b.lim.dfWeak {
 		b.stats.Format++
 		return
 	}
-	if squitter <= b.lim.dfWeak {
-		bits = longBits
+	level := (sum + diff) / (2 * shortBits)
+	switch {
+	case squitter > b.lim.dfWeak || reply < squitter && replyBits == longBits:
+		b.attempt(m, g, replyBits, errors, level, hard)
+	case reply > min(squitter, b.lim.dfWeak):
+		b.attempt(m, g, longBits, errors, level, hard)
+	default: // both are possible, the shorter is the likelier
+		b.attempt(m, g, shortBits, errors, level, hard)
+		if m >= b.busyUntil {
+			b.stats.Twice++
+			b.attempt(m, g, longBits, errors, level, hard)
+		}
 	}
+}
+
+// attempt takes a candidate for a frame of the given length. The expected
+// number of wrong bits and the level are those of its first 56 bits.
+func (b *block) attempt(m int, g float32, bits int, errors, level float32, hard [14]byte) {
+	e, t := b.e[m:], b.t
+	k := 2 / b.noise
 	for i := shortBits; i < bits; i++ {
 		errors += wrong(abs32(e[t.one[i]]-e[t.zero[i]]) * k)
+	}
+	// The signal must last to the end of the frame.
+	const tail = 24
+	var sum, diff float32
+	for i := bits - tail; i < bits; i++ {
+		x, y := e[t.one[i]], e[t.zero[i]]
+		sum += x + y
+		diff += abs32(x - y)
+	}
+	if (sum+diff)/(2*tail) < 0.35*level {
+		b.stats.Short++
+		return
 	}
 	if errors > b.lim.errors*float32(bits)/longBits {
 		b.stats.Errors++
@@ -145,17 +176,23 @@ func wrong(l float32) float32 {
 	return 1 / (2 + l*(1+l*(1.0/2+l*(1.0/6+l*(1.0/24+l*(1.0/120))))))
 }
 
-// others are the formats other than 17 and 18 that are in use; from 24 up
+// replies are the formats other than 17 and 18 that are in use; from 24 up
 // only the first two bits count.
-var others = [...]int{0, 4, 5, 11, 16, 20, 21}
+var replies = [...]int{0, 4, 5, 11, 16, 20, 21}
 
-// bestOther returns the smallest formatCost of the other formats.
-func bestOther(d *[5]float32, mean float32) float32 {
-	best := (max(0, -d[0]) + max(0, -d[1])) / mean // DF24
-	for _, df := range others {
-		best = min(best, formatCost(d, mean, df))
+// bestReply returns the smallest formatCost of the other formats, and the
+// length of such a frame.
+func bestReply(d *[5]float32, mean float32) (cost float32, bits int) {
+	cost, bits = (max(0, -d[0])+max(0, -d[1]))/mean, longBits // DF24
+	for _, df := range replies {
+		if c := formatCost(d, mean, df); c < cost {
+			cost, bits = c, shortBits
+			if df >= 16 {
+				bits = longBits
+			}
+		}
 	}
-	return best
+	return cost, bits
 }
 
 func energyMargin(e []float32, t *template, bits int) float32 {
@@ -268,6 +305,10 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 			b.phase(bits, b.omega, 1)
 			b.trellis(start, bits, bin)
 		}
+	}
+	if !b.steady(bits) {
+		b.stats.Short++
+		return
 	}
 	w := b.word
 	least, sum := float32(math.Inf(1)), float32(0)

@@ -141,6 +141,11 @@ const (
 	// minScore is asked of a repaired frame: odds of one in 400 for the worst
 	// that pass, of one in some 100,000 for all.
 	minScore = 6
+	// rareScore is asked in addition of a DF18, which is rare.
+	rareScore = 3
+	// teachScore is asked of a repaired frame that makes its address known,
+	// for which no bit of the address may be flipped.
+	teachScore = 10
 	// replyScore is asked of a reply with address parity, repaired or not. It
 	// is as sure as its score only if it is a reply at all.
 	replyScore = 8
@@ -194,6 +199,12 @@ func (f *flipper) certify(r *reading, depth int) {
 	g := *h
 	f.apply(&g, mask)
 	if df := g[0] >> 3; r.bits == longBits && (df == 17 || df == 18) || r.bits == shortBits && df == 11 {
+		if df == 18 && parityScore+r.lnQ-cost < minScore+rareScore {
+			return
+		}
 		r.flipped, r.flips, r.cost = g, bits.OnesCount32(mask), cost
+		// The first 32 bits hold format and address.
+		r.teaches = df != 18 && g[0] == h[0] && [3]byte(g[1:4]) == [3]byte(h[1:4]) &&
+			parityScore+r.lnQ-cost >= teachScore
 	}
 }

@@ -12,9 +12,9 @@ type limits struct {
 }
 
 var efforts = [...]limits{
-	EffortDefault: {gate: 12, quiet: 3, contrast: 0.45, depth: 16, dfWeak: 0.8, errors: 13},
+	EffortDefault: {gate: 12, quiet: 3, contrast: 0.40, depth: 16, dfWeak: 0.8, errors: 13},
 	EffortFast:    {gate: 15, quiet: 4, contrast: 0.40, depth: 10, dfWeak: 0.8, errors: 13},
-	EffortMax:     {gate: 12, quiet: 3, contrast: 0.40, depth: 18, dfWeak: 1.5, errors: 13, deep: true},
+	EffortMax:     {gate: 12, quiet: 3, contrast: 0.36, depth: 18, dfWeak: 1.5, errors: 13, deep: true},
 }
 
 // preambleHalves are the positions of the four pulses in half samples.

@@ -95,7 +95,7 @@ func (j *judge) reading(r *reading, emit func(*modes.Frame)) {
 		n, ok := modes.Repair(f.Bytes(), int(j.repair-RepairOne)+1)
 		if ok && n > 0 {
 			f.Repaired = uint8(n)
-			f.Margin = -f.Margin
+			f.Margin = -1 // the parity does not say how doubtful the bits were
 			if reason = j.filter.Match(f, f.Time12); reason == modes.Accepted {
 				j.emit(f, r.start, emit)
 				return
@@ -109,6 +109,9 @@ func (j *judge) reading(r *reading, emit func(*modes.Frame)) {
 				sum += abs32(l)
 			}
 			f.Margin = -r.cost * float32(r.bits) / max(sum*float32(r.flips), 1e-20)
+			if r.teaches {
+				j.note(f)
+			}
 			j.emit(f, r.start, emit)
 			return
 		}
@@ -123,10 +126,15 @@ func (j *judge) crowd() float32 { return float32(math.Log(float64(max(1, len(j.h
 // learn notes the address of a frame that vouches for it.
 func (j *judge) learn(f *modes.Frame) {
 	j.filter.Learn(f, f.Time12)
-	if df := f.DF(); df != 11 && df != 17 || f.Remainder() != 0 {
-		return
+	if df := f.DF(); (df == 11 || df == 17) && f.Remainder() == 0 {
+		j.note(f)
 	}
+}
+
+// note remembers the ICAO address of a DF11 or DF17.
+func (j *judge) note(f *modes.Frame) {
 	address := uint32(f.Data[1])<<16 | uint32(f.Data[2])<<8 | uint32(f.Data[3])
+	j.filter.Add(address, f.Time12)
 	oldest := 0
 	for i := range j.heard {
 		if h := &j.heard[i]; h.address == address {
@@ -155,7 +163,8 @@ func (j *judge) search(r *reading) bool {
 		return true
 	case r.bits == shortBits && j.searchClear(r, hard, 11):
 		return true
-	case df == 0 || df == 4 || df == 5 || df == 16 || df == 20 || df == 21:
+	case r.bits == shortBits && (df == 0 || df == 4 || df == 5),
+		r.bits == longBits && (df == 16 || df == 20 || df == 21):
 		return j.searchParity(r, hard)
 	}
 	return false

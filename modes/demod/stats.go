@@ -20,10 +20,16 @@ type Stats struct {
 	Data uint64
 	// Candidates passed these tests.
 	Candidates uint64
+	// Scanned candidates were found by their bits, without a preamble.
+	Scanned uint64
 	// Contrast: not enough of it over 56 bits.
 	Contrast uint64
 	// Format: the first five bits are far from any downlink format in use.
 	Format uint64
+	// Twice counts candidates that were tried as a short and as a long frame.
+	Twice uint64
+	// Short: the signal does not last to the end of the frame.
+	Short uint64
 	// Again: a neighbouring candidate led to the same place already.
 	Again uint64
 	// Refined: timing and carrier were measured and the matched filter
@@ -57,6 +63,9 @@ func (s *Stats) add(o *Stats) {
 	s.Candidates += o.Candidates
 	s.Contrast += o.Contrast
 	s.Format += o.Format
+	s.Scanned += o.Scanned
+	s.Twice += o.Twice
+	s.Short += o.Short
 	s.Again += o.Again
 	s.Refined += o.Refined
 	s.Errors += o.Errors
