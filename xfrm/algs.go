@@ -210,3 +210,24 @@ func checkAuth(a *Auth) error {
 	}
 	return nil
 }
+
+// NewInbound returns a copy of the state as an inbound one with a replay
+// window of so many packets, from 1 to 4096: SA_DIR is set to in. To go
+// without protection against replay, leave Replay at [NoReplayWindow] instead
+// of calling this. The copy shares the keys.
+func NewInbound(s SA, window uint32) (SA, error) {
+	r, err := NewReplay(window)
+	if err != nil {
+		return SA{}, err
+	}
+	s.Dir, s.Replay = SAIn, r
+	return s, nil
+}
+
+// NewOutbound returns a copy of the state as an outbound one: SA_DIR is set to
+// out and the replay window to 0, as the kernel demands then. The copy shares
+// the keys.
+func NewOutbound(s SA) SA {
+	s.Dir, s.Replay = SAOut, NoReplayWindow()
+	return s
+}
