@@ -14,6 +14,7 @@ var sections = []struct {
 	name, title string
 	run         func(w io.Writer) error
 }{
+	{"modes", "radio samples in, aircraft out", modesSection},
 	{"radix6", "routes by destination and source", radix6Section},
 	{"openpgpdns", "keys that every client finds", openpgpdnsSection},
 }
