@@ -48,7 +48,7 @@ func generate(t *testing.T) []byte {
 			}
 			a := m.Address.Value
 			if _, ok := strength[a]; !ok {
-				strength[a] = -22 + 16*rng.Float64()
+				strength[a] = -14 + 10*rng.Float64()
 				offset[a] = 200e3 * (rng.Float64() - 0.5)
 			}
 			signals = append(signals, synth.Signal{Frame: list[i].Bytes(), Start: now, Amplitude: math.Pow(10, strength[a]/20),
