@@ -1,0 +1,357 @@
+package lpctrie
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/bits"
+	"reflect"
+)
+
+// The serialised form of a snapshot is its memory: a header and the arrays one
+// after the other, so that a file can be used where it lies, mapped into the
+// memory of many processes. All numbers are little-endian.
+//
+//	 0  8  "lpcsnap\n"
+//	 8  4  version, 1
+//	12  4  CRC-32C of all that follows, to the end of the file
+//	16  8  length of the file
+//	24  1  layout     25  1  width of an entry     26  1  flags: 1 values are
+//	inline, 2 there are lengths     27  1  0
+//	28  4  routes     32  4  entries     36  4  largest code
+//	40  4  cells      44  4  number of the first deep entry
+//	48  4  hash slots 52  4  number of values in the list
+//	56  8  length of the list in bytes
+//	64     top (4096 cells, compact only), cells, hash slots, entries with three
+//	       spare bytes, deep starts, lengths, list of values
+//
+// Each value of the list is its length as a varint and its bytes.
+const (
+	serialMagic   = "lpcsnap\n"
+	serialVersion = 1
+	headerBytes   = 64
+	flagInline    = 1
+	flagLengths   = 2
+)
+
+type header struct {
+	layout      Layout
+	width       uint8
+	inline      bool
+	lengths     bool
+	routes      uint32
+	entries     uint32
+	maxCode     uint32
+	cells       uint32
+	deepFirst   uint32
+	slots       uint32
+	values      uint32
+	valuesBytes uint64
+}
+
+// parts are the arrays of a snapshot before they are put together.
+type parts struct {
+	header                                         header
+	top, cells, deep, entries, deepStarts, lengths []byte
+}
+
+// sizes returns how long the arrays are: top, cells, slots, entries, starts,
+// lengths. They fit an int64 whatever the header says.
+func (h *header) sizes() (n [6]int64) {
+	if h.layout == Compact {
+		n[0] = topCells * cellBytes
+	}
+	n[1] = int64(h.cells) * cellBytes
+	n[2] = int64(h.slots) * slotBytes
+	n[3] = int64(h.entries)*int64(h.width) + 3
+	n[4] = int64(h.entries) - int64(h.deepFirst)
+	if h.lengths {
+		n[5] = int64(h.entries)
+	}
+	return n
+}
+
+// blob returns header and arrays in one piece, without the list of values and
+// without the fields of the header that depend on it.
+func (p *parts) blob() []byte {
+	h := &p.header
+	h.cells, h.slots, h.lengths = uint32(len(p.cells)/cellBytes), uint32(len(p.deep)/slotBytes), p.lengths != nil
+	total := int64(headerBytes)
+	for _, n := range h.sizes() {
+		total += n
+	}
+	b := make([]byte, headerBytes, total)
+	for _, part := range [][]byte{p.top, p.cells, p.deep, p.entries, {0, 0, 0}, p.deepStarts, p.lengths} {
+		b = append(b, part...)
+	}
+	return b
+}
+
+// use makes the snapshot refer to the arrays in a blob.
+func (s *Snapshot[V]) use(h header, blob []byte) {
+	s.header, s.blob = h, blob
+	s.width, s.mask = uint32(h.width), uint32(1<<(8*h.width)-1)
+	s.fast, s.inline, s.deepFirst = h.layout == Fast, h.inline, h.deepFirst
+	if h.inline {
+		s.shift = inlineShift[V]()
+	}
+	if h.slots > 0 {
+		s.deepShift = uint8(32 - bits.Len32(h.slots-1))
+	}
+	at := int64(headerBytes)
+	sizes := h.sizes()
+	next := func(i int) []byte {
+		from := at
+		at += sizes[i]
+		return blob[from:at:at]
+	}
+	s.top, s.cells, s.deep, s.entries, s.deepStarts = next(0), next(1), next(2), next(3), next(4)
+	if h.lengths {
+		s.lengths = next(5)
+	}
+}
+
+// Encode writes the snapshot, for [Open]. Values that are not inline are
+// written as what appendValue appends to its argument; nil will do for integers
+// and strings. The error is the writer's, or says that V needs appendValue.
+func (s *Snapshot[V]) Encode(w io.Writer, appendValue func([]byte, V) []byte) error {
+	var list, one []byte
+	if !s.inline {
+		if appendValue == nil {
+			if appendValue = plainAppend[V](); appendValue == nil {
+				return fmt.Errorf("lpctrie: values of type %v need a function to encode them", reflect.TypeFor[V]())
+			}
+		}
+		for _, v := range s.values {
+			one = appendValue(one[:0], v)
+			list = binary.AppendUvarint(list, uint64(len(one)))
+			list = append(list, one...)
+		}
+	}
+	h := s.header
+	h.values, h.valuesBytes = uint32(len(s.values)), uint64(len(list))
+	head := h.encode(len(s.blob) + len(list))
+	sum := crc32.Checksum(head[16:], castagnoli())
+	sum = crc32.Update(sum, castagnoli(), s.blob[headerBytes:])
+	sum = crc32.Update(sum, castagnoli(), list)
+	binary.LittleEndian.PutUint32(head[12:], sum)
+	for _, b := range [][]byte{head, s.blob[headerBytes:], list} {
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
+func (h *header) encode(total int) []byte {
+	b := make([]byte, headerBytes)
+	copy(b, serialMagic)
+	le := binary.LittleEndian
+	le.PutUint32(b[8:], serialVersion)
+	le.PutUint64(b[16:], uint64(total))
+	b[24], b[25] = uint8(h.layout), h.width
+	if h.inline {
+		b[26] |= flagInline
+	}
+	if h.lengths {
+		b[26] |= flagLengths
+	}
+	for i, v := range []uint32{h.routes, h.entries, h.maxCode, h.cells, h.deepFirst, h.slots, h.values} {
+		le.PutUint32(b[28+4*i:], v)
+	}
+	le.PutUint64(b[56:], h.valuesBytes)
+	return b
+}
+
+func decodeHeader(b []byte) (h header) {
+	le := binary.LittleEndian
+	h.layout, h.width = Layout(b[24]), b[25]
+	h.inline, h.lengths = b[26]&flagInline != 0, b[26]&flagLengths != 0
+	for i, v := range []*uint32{&h.routes, &h.entries, &h.maxCode, &h.cells, &h.deepFirst, &h.slots, &h.values} {
+		*v = le.Uint32(b[28+4*i:])
+	}
+	h.valuesBytes = le.Uint64(b[56:])
+	return h
+}
+
+// Open returns the snapshot that [Snapshot.Encode] wrote. It does not copy the
+// data, which must not change as long as the snapshot is in use; mapped into
+// memory it can be shared by many processes. Values that are not inline are
+// made by decode, which must not keep its argument; nil will do for integers
+// and strings. V need not be the type that was encoded, as long as its values
+// can be made: an integer type must hold the largest value.
+//
+// It fails with [ErrSnapshot] if the data is not a snapshot, of another
+// version, cut off or altered; it checks every reference inside, so that even
+// data forged with a right checksum cannot make a lookup panic.
+func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], error) {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrSnapshot, fmt.Sprintf(format, args...))
+	}
+	if len(data) < headerBytes || string(data[:8]) != serialMagic {
+		return nil, bad("no header")
+	}
+	if v := binary.LittleEndian.Uint32(data[8:]); v != serialVersion {
+		return nil, bad("version %d, this is version %d", v, serialVersion)
+	}
+	if n := binary.LittleEndian.Uint64(data[16:]); n != uint64(len(data)) {
+		return nil, bad("%d bytes of %d", len(data), n)
+	}
+	if crc32.Checksum(data[16:], castagnoli()) != binary.LittleEndian.Uint32(data[12:]) {
+		return nil, bad("the checksum is wrong")
+	}
+	h := decodeHeader(data)
+	if h.layout > Fast || h.width < 1 || h.width > 4 || data[26]&^(flagInline|flagLengths) != 0 || data[27] != 0 ||
+		h.entries < h.deepFirst || h.deepFirst == 0 || h.layout == Fast && (h.deepFirst != 1<<24 || h.cells != 0) ||
+		h.maxCode >= 1<<(8*h.width)-1 || h.slots&(h.slots-1) != 0 || h.valuesBytes > uint64(len(data)) || h.inline && h.values != 0 {
+		return nil, bad("impossible header")
+	}
+	total := int64(headerBytes) + int64(h.valuesBytes)
+	for _, n := range h.sizes() {
+		total += n
+	}
+	if total != int64(len(data)) {
+		return nil, bad("arrays of %d bytes in %d", total, len(data))
+	}
+	s := &Snapshot[V]{}
+	s.use(h, data[:int64(len(data))-int64(h.valuesBytes)])
+	if why := s.check(); why != "" {
+		return nil, bad("%s", why)
+	}
+	if h.inline {
+		if !inlineKind[V]() {
+			return nil, bad("the values are integers, not %v", reflect.TypeFor[V]())
+		}
+		if h.maxCode > 0 && uint64(h.maxCode-1) > maxOf[V]() {
+			return nil, bad("the value %d does not fit %v", h.maxCode-1, reflect.TypeFor[V]())
+		}
+		return s, nil
+	}
+	if h.maxCode != h.values {
+		return nil, bad("%d values for %d codes", h.values, h.maxCode)
+	}
+	if decode == nil {
+		if decode = plainDecode[V](); decode == nil {
+			return nil, fmt.Errorf("lpctrie: values of type %v need a function to decode them", reflect.TypeFor[V]())
+		}
+	}
+	list := data[int64(len(data))-int64(h.valuesBytes):]
+	if uint64(h.values) > uint64(len(list)) {
+		return nil, bad("the list of values is too short")
+	}
+	s.values = make([]V, 0, h.values)
+	for range h.values {
+		n, k := binary.Uvarint(list)
+		if k <= 0 || n > uint64(len(list)-k) {
+			return nil, bad("the list of values is cut off")
+		}
+		v, err := decode(list[k : k+int(n) : k+int(n)])
+		if err != nil {
+			return nil, err
+		}
+		s.values = append(s.values, v)
+		list = list[k+int(n):]
+	}
+	if len(list) > 0 {
+		return nil, bad("%d bytes behind the list of values", len(list))
+	}
+	return s, nil
+}
+
+// check looks at every reference inside the arrays.
+func (s *Snapshot[V]) check() (why string) {
+	h := &s.header
+	within := func(cells []byte, limit uint32) bool {
+		for ; len(cells) >= cellBytes; cells = cells[cellBytes:] {
+			b := binary.LittleEndian.Uint64(cells)
+			base := binary.LittleEndian.Uint32(cells[8:])
+			lo, hi := base+uint32(b&1), base+uint32(bits.OnesCount64(b))
+			if lo > hi || hi >= limit {
+				return false
+			}
+		}
+		return true
+	}
+	if !within(s.top, h.cells) || !within(s.cells, h.deepFirst) {
+		return "a cell refers to nothing"
+	}
+	// Entries: codes up to the largest, all ones only above /24.
+	deep := false
+	for i := range h.entries {
+		if c := s.entry(i); c > h.maxCode {
+			if c != s.mask || i >= h.deepFirst {
+				return "an entry refers to nothing"
+			}
+			deep = true
+		}
+	}
+	if deep && h.slots == 0 {
+		return "an entry refers to a hash that is not there"
+	}
+	empty := uint32(0)
+	for slots := s.deep; len(slots) >= slotBytes; slots = slots[slotBytes:] {
+		id, first := binary.LittleEndian.Uint32(slots), binary.LittleEndian.Uint32(slots[4:])
+		if first == 0 {
+			empty++
+			continue
+		}
+		if first < h.deepFirst || uint64(first)+uint64(id&255)+1 > uint64(h.entries) {
+			return "a hash slot refers to nothing"
+		}
+	}
+	if h.slots > 0 && empty == 0 {
+		return "the hash is full"
+	}
+	for _, l := range s.lengths {
+		if l > 32 {
+			return "a length above 32"
+		}
+	}
+	return ""
+}
+
+// plainAppend and plainDecode encode integers and strings.
+func plainAppend[V any]() func([]byte, V) []byte {
+	switch {
+	case inlineKind[V]():
+		shift := inlineShift[V]()
+		return func(b []byte, v V) []byte { return binary.LittleEndian.AppendUint64(b, inlineNumber(v, shift)) }
+	case reflect.TypeFor[V]().Kind() == reflect.String:
+		return func(b []byte, v V) []byte { return append(b, reflect.ValueOf(v).String()...) }
+	}
+	return nil
+}
+
+func plainDecode[V any]() func([]byte) (V, error) {
+	t := reflect.TypeFor[V]()
+	switch {
+	case inlineKind[V]():
+		width := t.Bits()
+		signed := reflect.Zero(t).CanInt()
+		return func(b []byte) (v V, err error) {
+			if len(b) != 8 {
+				return v, fmt.Errorf("%w: an integer of %d bytes", ErrSnapshot, len(b))
+			}
+			n := binary.LittleEndian.Uint64(b)
+			if n>>(width-1)>>1 != 0 {
+				return v, fmt.Errorf("%w: the value %d does not fit %v", ErrSnapshot, n, t)
+			}
+			p := reflect.ValueOf(&v).Elem()
+			if signed {
+				p.SetInt(int64(n<<(64-width)) >> (64 - width))
+			} else {
+				p.SetUint(n)
+			}
+			return v, nil
+		}
+	case t.Kind() == reflect.String:
+		return func(b []byte) (v V, err error) {
+			reflect.ValueOf(&v).Elem().SetString(string(b))
+			return v, nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,309 @@
+package lpctrie
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"net/netip"
+)
+
+// Layout chooses between size and speed of a [Snapshot].
+type Layout uint8
+
+const (
+	// Compact takes a few bytes per route. A lookup reads two bitmap cells,
+	// the first of which the processor keeps in its nearest caches, and an
+	// entry.
+	Compact Layout = iota
+	// Fast has one entry for each of the 2^24 /24s, one to four bytes wide
+	// according to the values: 16 to 64 MiB. A lookup reads one entry.
+	Fast
+)
+
+// CompileOptions says what a snapshot is to be like. The zero value is a
+// compact one without prefixes.
+type CompileOptions struct {
+	Layout Layout
+	// Prefixes keeps the length of each match, for [Snapshot.LookupPrefix]: a
+	// byte per entry, and neighbours with equal values merge only if their
+	// lengths are equal too. Other lookups do not become slower.
+	Prefixes bool
+}
+
+// A Snapshot is a routing table in a form for lookups alone. It never changes,
+// has no pointers but those in V, and may be used by any number of goroutines.
+//
+// It answers like [Table.Lookup] of the table it was compiled from. Routes
+// with a TOS are not part of it.
+//
+// The compact layout is a list of entries, one for each stretch of addresses
+// with the same answer, and the way to it:
+//
+//	address   aaaaaaaaaaaabbbbbbccccccdddddddd
+//
+//	top       4096 cells, chosen by a; bit b of a cell's bitmap says whether
+//	          that /18 has a cell of its own or shares that of the one before
+//	cells     bit c says whether that /24 begins an entry of its own or shares
+//	          that of the one before
+//	entries   a code of 1 to 4 bytes, chosen by the largest: 0 for no route,
+//	          otherwise a value; all ones if routes longer than /24 are inside
+//
+// so that equal neighbours are stored once. A cell is 12 bytes: 64 bits and the
+// number of the entry before its first. What is below a /24 is found by a hash
+// of its 24 bits: a sorted list of last octets at which entries begin.
+type Snapshot[V any] struct {
+	top, cells []byte
+	entries    []byte // width bytes each, three spare ones behind
+	mask       uint32 // the code of all ones, width bytes
+	width      uint32
+	fast       bool
+	inline     bool  // codes are values plus one
+	shift      uint8 // see inlineValue
+	deepShift  uint8 // of the hash
+	values     []V   // by code minus one, unless inline
+	deep       []byte
+	deepFirst  uint32 // number of the first entry below a /24
+	deepStarts []byte // last octet at which each of those begins
+	lengths    []byte // suffix length of each entry, or nil
+	blob       []byte // all of the above but values, as it is serialised
+	header     header
+}
+
+const (
+	cellBytes = 12
+	topCells  = 1 << 12
+	slotBytes = 8
+)
+
+// position returns the number that cell n of a list gives to its position p,
+// 0 to 63.
+func position(cells []byte, n, p uint32) uint32 {
+	c := cells[uint(n)*cellBytes:][:cellBytes]
+	return binary.LittleEndian.Uint32(c[8:]) + uint32(bits.OnesCount64(binary.LittleEndian.Uint64(c)<<(^p&63)))
+}
+
+// entry returns the code at a position.
+func (s *Snapshot[V]) entry(at uint32) uint32 {
+	return binary.LittleEndian.Uint32(s.entries[uint(at)*uint(s.width):][:4]) & s.mask
+}
+
+// find returns the number of the entry of an address, above /24.
+func (s *Snapshot[V]) find(key uint32) uint32 {
+	if s.fast {
+		return key >> 8
+	}
+	return position(s.cells, position(s.top, key>>20, key>>14), key>>8)
+}
+
+// code returns the code of an address.
+func (s *Snapshot[V]) code(key uint32) uint32 {
+	c := s.entry(s.find(key))
+	if c == s.mask {
+		return s.entry(s.findDeep(key))
+	}
+	return c
+}
+
+// findDeep returns the number of the entry of an address in a /24 with longer
+// routes. The first entry, which says nothing about any address, stands for an
+// address that is not there, which only a forged snapshot can bring about.
+func (s *Snapshot[V]) findDeep(key uint32) uint32 {
+	slots := uint32(len(s.deep) / slotBytes)
+	for i := hash24(key>>8, s.deepShift); ; i++ {
+		i &= slots - 1
+		slot := s.deep[i*slotBytes:][:slotBytes]
+		id, first := binary.LittleEndian.Uint32(slot), binary.LittleEndian.Uint32(slot[4:])
+		if first == 0 {
+			return 0
+		}
+		if id>>8 != key>>8 {
+			continue
+		}
+		// The last start that is not above the last octet; the first is 0.
+		starts := s.deepStarts[first-s.deepFirst:][:id&255+1]
+		lo, n := 0, len(starts)
+		for n > 1 {
+			half := n / 2
+			if starts[lo+half] <= byte(key) {
+				lo += half
+			}
+			n -= half
+		}
+		return first + uint32(lo)
+	}
+}
+
+func hash24(k uint32, shift uint8) uint32 { return k * 0x9e3779b1 >> (shift & 31) }
+
+// Lookup returns the value of the longest match. It does not allocate.
+// Anything but an IPv4 address finds nothing.
+func (s *Snapshot[V]) Lookup(a netip.Addr) (v V, ok bool) {
+	if key, is4 := KeyOf(a); is4 {
+		return s.Value(s.code(key))
+	}
+	return v, false
+}
+
+// LookupKey is Lookup for an address in host order (see [KeyOf]).
+func (s *Snapshot[V]) LookupKey(key uint32) (v V, ok bool) { return s.Value(s.code(key)) }
+
+// LookupPrefix returns the prefix of the longest match as well, if the
+// snapshot was compiled with Prefixes; otherwise the prefix is the zero one.
+func (s *Snapshot[V]) LookupPrefix(a netip.Addr) (v V, p netip.Prefix, ok bool) {
+	key, is4 := KeyOf(a)
+	if !is4 {
+		return v, p, false
+	}
+	at := s.find(key)
+	c := s.entry(at)
+	if c == s.mask {
+		at = s.findDeep(key)
+		c = s.entry(at)
+	}
+	v, ok = s.Value(c)
+	if ok && s.lengths != nil {
+		slen := s.lengths[at]
+		p = prefixOf(key&^suffixMask(slen), slen)
+	}
+	return v, p, ok
+}
+
+// Value returns the value that a code of [Snapshot.LookupCodes] stands for, and
+// false for code 0, no route, and for numbers that are no code of this
+// snapshot's. If [Snapshot.Inline] is true the value is the code minus one.
+func (s *Snapshot[V]) Value(code uint32) (v V, ok bool) {
+	if s.inline {
+		if code == 0 {
+			return v, false
+		}
+		return inlineValue[V](code-1, s.shift), true
+	}
+	if i := int(code) - 1; uint(i) < uint(len(s.values)) {
+		return s.values[i], true
+	}
+	return v, false
+}
+
+// Inline reports whether codes are values plus one: V is an integer type and no
+// value is negative or above 16,777,213. Otherwise values are in a list, which
+// costs a lookup one more access to memory.
+func (s *Snapshot[V]) Inline() bool { return s.inline }
+
+// Len returns the number of routes that were compiled.
+func (s *Snapshot[V]) Len() int { return int(s.header.routes) }
+
+// Entries returns the number of different stretches of addresses, which is what
+// the size depends on.
+func (s *Snapshot[V]) Entries() int { return int(s.header.entries) }
+
+// Bytes returns the size in memory, values in a list not counted.
+func (s *Snapshot[V]) Bytes() int { return len(s.blob) }
+
+// Width returns the size of an entry in bytes, 1 to 4.
+func (s *Snapshot[V]) Width() int { return int(s.width) }
+
+// Layout returns the layout.
+func (s *Snapshot[V]) Layout() Layout {
+	if s.fast {
+		return Fast
+	}
+	return Compact
+}
+
+// batch is how many lookups go through the stages together. Each stage is a
+// loop of loads that do not depend on each other, so that the processor waits
+// for all of them at once.
+const batch = 32
+
+// LookupCodes looks up addresses in host order and stores their codes, for
+// [Snapshot.Value]. It works on as many as the shorter slice holds and returns
+// how many found a route. It does not allocate. Large numbers of addresses take
+// a fraction of the time of as many single lookups.
+func (s *Snapshot[V]) LookupCodes(keys, codes []uint32) int {
+	n := min(len(keys), len(codes))
+	keys, codes = keys[:n], codes[:n]
+	found := 0
+	for len(keys) >= batch && len(codes) >= batch {
+		found += s.codes32((*[batch]uint32)(keys), (*[batch]uint32)(codes))
+		keys, codes = keys[batch:], codes[batch:]
+	}
+	for i, k := range keys {
+		c := s.code(k)
+		codes[i] = c
+		if c != 0 {
+			found++
+		}
+	}
+	return found
+}
+
+func (s *Snapshot[V]) codes32(keys, codes *[batch]uint32) int {
+	var at [batch]uint32
+	if s.fast {
+		for i, k := range keys {
+			at[i] = k >> 8
+		}
+	} else {
+		top, cells := s.top, s.cells
+		for i, k := range keys {
+			at[i] = position(top, k>>20, k>>14)
+		}
+		for i, k := range keys {
+			at[i] = position(cells, at[i], k>>8)
+		}
+	}
+	entries, width, mask := s.entries, uint(s.width), s.mask
+	for i, a := range at {
+		codes[i] = binary.LittleEndian.Uint32(entries[uint(a)*width:][:4]) & mask
+	}
+	found := 0
+	for i, c := range codes {
+		if c == mask {
+			c = s.entry(s.findDeep(keys[i]))
+			codes[i] = c
+		}
+		if c != 0 {
+			found++
+		}
+	}
+	return found
+}
+
+// LookupBatch looks up addresses and stores the values of their longest matches
+// and whether there are any; where there is none the value is the zero one. It
+// works on as many as the shortest slice holds and returns how many found a
+// route. It does not allocate.
+func (s *Snapshot[V]) LookupBatch(as []netip.Addr, vs []V, oks []bool) int {
+	n := min(len(as), len(vs), len(oks))
+	found := 0
+	var keys, codes [batch]uint32
+	for at := 0; at < n; at += batch {
+		part := as[at:min(at+batch, n)]
+		other := uint32(0) // bit i: not IPv4
+		for i, a := range part {
+			k, ok := KeyOf(a)
+			keys[i&(batch-1)] = k
+			if !ok {
+				other |= 1 << i
+			}
+		}
+		if len(part) == batch {
+			s.codes32(&keys, &codes)
+		} else {
+			for i := range part {
+				codes[i&(batch-1)] = s.code(keys[i&(batch-1)])
+			}
+		}
+		for i := range part {
+			c := codes[i&(batch-1)]
+			if other>>i&1 != 0 {
+				c = 0
+			}
+			v, ok := s.Value(c)
+			vs[at+i], oks[at+i] = v, ok
+			if ok {
+				found++
+			}
+		}
+	}
+	return found
+}

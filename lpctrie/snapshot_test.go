@@ -1,0 +1,552 @@
+package lpctrie
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"signalbox.example/internal/routegen"
+)
+
+// corner returns a random prefix that lies in, or covers, one of two /16s.
+func corner(r *rand.Rand) netip.Prefix {
+	key := 0x0a010000 + uint32(r.IntN(2))<<16 | r.Uint32()&0xffff
+	if r.IntN(8) == 0 {
+		key = r.Uint32()
+	}
+	slen := uint8(r.IntN(33))
+	if r.IntN(2) == 0 {
+		slen = uint8(r.IntN(17))
+	}
+	return prefixOf(key&^suffixMask(slen), slen)
+}
+
+// compareAt holds one snapshot against the table at an address, prefix included.
+func compareAt[V comparable](t *testing.T, tab *Table[V], s *Snapshot[V], key uint32) {
+	t.Helper()
+	wv, wp, wok := tab.Lookup(AddrOf(key))
+	if v, ok := s.LookupKey(key); v != wv || ok != wok {
+		t.Fatalf("%v: snapshot %v %v, want %v %v", AddrOf(key), v, ok, wv, wok)
+	}
+	if s.lengths != nil {
+		if v, p, ok := s.LookupPrefix(AddrOf(key)); v != wv || ok != wok || p != wp {
+			t.Fatalf("%v: snapshot %v %v %v, want %v %v %v", AddrOf(key), v, p, ok, wv, wp, wok)
+		}
+	}
+}
+
+// compareAll looks up keys one by one and in batches.
+func compareAll[V comparable](t *testing.T, tab *Table[V], s *Snapshot[V], keys []uint32) {
+	t.Helper()
+	as, vs, oks := make([]netip.Addr, len(keys)), make([]V, len(keys)), make([]bool, len(keys))
+	for i, k := range keys {
+		as[i] = AddrOf(k)
+	}
+	codes := make([]uint32, len(keys))
+	n, m := s.LookupCodes(keys, codes), s.LookupBatch(as, vs, oks)
+	found := 0
+	for i, k := range keys {
+		compareAt(t, tab, s, k)
+		wv, wok := tab.LookupKey(k)
+		if wok {
+			found++
+		}
+		if v, ok := s.Value(codes[i]); v != wv || ok != wok || vs[i] != wv || oks[i] != wok {
+			t.Fatalf("%v: codes give %v %v, batch %v %v, want %v %v", as[i], v, ok, vs[i], oks[i], wv, wok)
+		}
+	}
+	if n != found || m != found {
+		t.Fatalf("found %d and %d, want %d", n, m, found)
+	}
+}
+
+func reopen[V comparable](t *testing.T, s *Snapshot[V]) *Snapshot[V] {
+	t.Helper()
+	var b bytes.Buffer
+	if err := s.Encode(&b, nil); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open[V](b.Bytes(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+// Small tables with every length of prefix: every address of both /16s, their
+// borders, and some elsewhere.
+func TestSnapshotExhaustive(t *testing.T) {
+	tables, fast := 20, 2
+	if testing.Short() {
+		tables, fast = 3, 1
+	}
+	for seed := range uint64(tables) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		tab := New[uint32](Config{})
+		for range 1 + r.IntN(80) {
+			p := corner(r)
+			if r.IntN(4) == 0 {
+				tab.Remove(p)
+			} else {
+				// Few values, so that neighbours merge; sometimes some that
+				// need three bytes or a list.
+				v := uint32(r.IntN(6))
+				if seed%5 == 3 {
+					v = v*60000 + 1
+				} else if seed%5 == 4 {
+					v += 1 << 31
+				}
+				if err := tab.Insert(p, v); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		options := []CompileOptions{{Prefixes: seed%2 == 1}}
+		if seed < uint64(fast) {
+			options = append(options, CompileOptions{Layout: Fast, Prefixes: seed%2 == 1})
+		}
+		var keys []uint32
+		for k := uint32(0x0a010000 - 300); k < 0x0a030000+300; k++ {
+			keys = append(keys, k)
+		}
+		for r := range tab.All() {
+			key, slen, _ := keyOfPrefix(r.Prefix)
+			last := key | suffixMask(slen)
+			keys = append(keys, key, key-1, last, last+1)
+		}
+		for range 1000 {
+			keys = append(keys, r.Uint32())
+		}
+		keys = append(keys, 0, ^uint32(0))
+		for _, o := range options {
+			s := tab.CompileWith(o)
+			compareAll(t, tab, s, keys)
+			if seed%4 == 0 {
+				compareAll(t, tab, reopen(t, s), keys[:1000])
+			}
+			if s.Len() != tab.Len() {
+				t.Errorf("Len %d of %d", s.Len(), tab.Len())
+			}
+		}
+	}
+}
+
+// A table like the Internet's, in every layout and width of entry.
+func TestSnapshotOfRealisticTable(t *testing.T) {
+	n := 30000
+	if testing.Short() {
+		n = 3000
+	}
+	table := routegen.IPv4(n, 11)
+	for _, c := range []struct {
+		name    string
+		value   func(i int) uint32
+		width   int
+		inline  bool
+		options CompileOptions
+	}{
+		{"one byte", func(i int) uint32 { return uint32(i % 16) }, 1, true, CompileOptions{}},
+		{"one byte, all of it", func(i int) uint32 { return uint32(i % 254) }, 1, true, CompileOptions{}},
+		{"two bytes", func(i int) uint32 { return uint32(i%2000 + 254) }, 2, true, CompileOptions{Prefixes: true}},
+		{"three bytes", func(i int) uint32 { return uint32(i)*7 + 65534 }, 3, true, CompileOptions{}},
+		{"list", func(i int) uint32 { return 1<<31 + uint32(i%300) }, 2, false, CompileOptions{}},
+		{"list after small ones", func(i int) uint32 {
+			if i == n/2 {
+				return maxInline + 1
+			}
+			return uint32(i % 9)
+		}, 1, false, CompileOptions{Prefixes: true}},
+		{"fast", func(i int) uint32 { return uint32(i % 16) }, 1, true, CompileOptions{Layout: Fast}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tab := New[uint32](Config{})
+			r := rand.New(rand.NewPCG(1, 9))
+			var keys []uint32
+			for i, p := range table {
+				if err := tab.Insert(p, c.value(i)); err != nil {
+					t.Fatal(err)
+				}
+				key, slen, _ := keyOfPrefix(p)
+				keys = append(keys, key, key|suffixMask(slen), key-1, key|r.Uint32()&suffixMask(slen))
+			}
+			for range n {
+				keys = append(keys, r.Uint32())
+			}
+			s := tab.CompileWith(c.options)
+			if s.Width() != c.width || s.Inline() != c.inline || s.Layout() != c.options.Layout {
+				t.Errorf("width %d inline %v layout %d", s.Width(), s.Inline(), s.Layout())
+			}
+			compareAll(t, tab, s, keys)
+			if c.options.Layout == Compact {
+				t.Logf("%d routes, %d entries, %.1f bytes per route", s.Len(), s.Entries(), float64(s.Bytes())/float64(s.Len()))
+			}
+			compareAll(t, tab, reopen(t, s), keys[:1000])
+		})
+	}
+}
+
+// Values of any type.
+func TestSnapshotValues(t *testing.T) {
+	type named int16
+	type pair struct{ a, b string }
+	table := routegen.IPv4(500, 3)
+	testValues(t, table, func(i int) string { return fmt.Sprint("v", i%7) }, true)
+	testValues(t, table, func(i int) named { return named(i) }, true)
+	testValues(t, table, func(i int) named { return named(-i) }, true)
+	testValues(t, table, func(i int) int64 { return int64(i) - 250 }, true)
+	testValues(t, table, func(i int) int { return i }, true)
+	testValues(t, table, func(i int) uint8 { return uint8(i) }, true)
+	testValues(t, table, func(i int) uint64 { return 1 << (i % 64) }, true)
+	testValues(t, table, func(i int) pair { return pair{"a", fmt.Sprint(i % 3)} }, false)
+	testValues(t, table, func(i int) *int { return new(int) }, false)
+	testValues(t, table, func(i int) any { return i % 3 }, false)
+	testValues(t, table, func(i int) struct{} { return struct{}{} }, false)
+}
+
+func testValues[V comparable](t *testing.T, table []netip.Prefix, value func(i int) V, plain bool) {
+	t.Helper()
+	tab := New[V](Config{})
+	var vs []V
+	var keys []uint32
+	for i, p := range table {
+		vs = append(vs, value(i))
+		if err := tab.Insert(p, vs[i]); err != nil {
+			t.Fatal(err)
+		}
+		key, _, _ := keyOfPrefix(p)
+		keys = append(keys, key, key-1)
+	}
+	s := tab.Compile()
+	compareAll(t, tab, s, keys)
+	if plain {
+		compareAll(t, tab, reopen(t, s), keys)
+	} else if err := s.Encode(&bytes.Buffer{}, nil); err == nil {
+		t.Errorf("%T was encoded without a function", vs[0])
+	}
+	direct, err := Compile(table, vs, CompileOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareAll(t, tab, direct, keys)
+	if _, ok := s.Value(^uint32(0)); ok && !s.inline {
+		t.Error("a number that is no code has a value")
+	}
+}
+
+func TestSnapshotPointersSurvive(t *testing.T) {
+	tab := New[[]byte](Config{}) // not comparable
+	for i, p := range routegen.IPv4(200, 1) {
+		tab.Insert(p, []byte{byte(i)})
+	}
+	s := tab.Compile()
+	for r, v := range tab.All() {
+		if got, ok := s.Lookup(r.Prefix.Addr()); !ok || len(got) != 1 {
+			t.Fatalf("%v: %v, inserted %v", r.Prefix, got, v)
+		}
+	}
+	var b bytes.Buffer
+	if err := s.Encode(&b, func(dst, v []byte) []byte { return append(dst, v...) }); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(b.Bytes(), func(b []byte) ([]byte, error) { return bytes.Clone(b), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := range tab.All() {
+		v, _ := s.Lookup(r.Prefix.Addr())
+		if got, ok := again.Lookup(r.Prefix.Addr()); !ok || !bytes.Equal(got, v) {
+			t.Fatalf("%v: %v, want %v", r.Prefix, got, v)
+		}
+	}
+}
+
+// Routes with a TOS are left out, the first of several without is taken.
+func TestSnapshotOfAliases(t *testing.T) {
+	tab := New[string](Config{})
+	p := pfx("10.0.0.0/8")
+	tab.Add(Route{Prefix: p, TOS: 16}, "tos", ModeAdd)
+	tab.Add(Route{Prefix: p, Priority: 7}, "seven", ModeAdd)
+	tab.Add(Route{Prefix: p, Priority: 3}, "three", ModeAdd)
+	tab.Add(Route{Prefix: pfx("10.1.0.0/16"), TOS: 16}, "tos", ModeAdd)
+	s := tab.Compile()
+	for _, a := range []string{"10.0.0.1", "10.1.0.1"} {
+		if v, ok := s.Lookup(adr(a)); !ok || v != "three" {
+			t.Errorf("%s: %q %v", a, v, ok)
+		}
+	}
+}
+
+func TestCompileFromAnyOrder(t *testing.T) {
+	table := routegen.IPv4(5000, 5)
+	values := make([]uint32, len(table))
+	for i := range values {
+		values[i] = uint32(i)
+	}
+	want, err := Compile(table, values, CompileOptions{Prefixes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab := New[uint32](Config{})
+	for i, p := range table {
+		tab.Insert(p, values[i])
+	}
+	if got := tab.CompileWith(CompileOptions{Prefixes: true}); !bytes.Equal(got.blob, want.blob) {
+		t.Error("a table's snapshot differs from one of its prefixes")
+	}
+	order := rand.Perm(len(table))
+	var ps []netip.Prefix
+	var vs []uint32
+	for _, i := range order { // every prefix twice, the right value last
+		ps, vs = append(ps, table[i]), append(vs, 1234)
+	}
+	for _, i := range order {
+		ps, vs = append(ps, table[i]), append(vs, values[i])
+	}
+	got, err := Compile(ps, vs, CompileOptions{Prefixes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.entries, want.entries) || !bytes.Equal(got.cells, want.cells) || got.Len() != want.Len() {
+		t.Error("the order of prefixes makes a difference")
+	}
+	if _, err := Compile([]netip.Prefix{pfx("2001:db8::/32")}, []int{1}, CompileOptions{}); !errors.Is(err, ErrPrefix) {
+		t.Error(err)
+	}
+}
+
+func TestEmptySnapshot(t *testing.T) {
+	tab := New[string](Config{})
+	for _, o := range []CompileOptions{{}, {Layout: Fast}, {Prefixes: true}} {
+		s := tab.CompileWith(o)
+		compareAll(t, tab, s, []uint32{0, 1, 1 << 31, ^uint32(0)})
+		if s.LookupCodes(nil, nil) != 0 || s.LookupBatch(nil, nil, nil) != 0 {
+			t.Error("something found in nothing")
+		}
+	}
+	full := tableOf(t, "0.0.0.0/0")
+	compareAll(t, full, full.Compile(), []uint32{0, 1, 1 << 31, ^uint32(0)})
+}
+
+// Addresses that are not IPv4, slices of different lengths, every batch size.
+func TestBatchEdges(t *testing.T) {
+	tab := New[uint32](Config{})
+	table := routegen.IPv4(300, 4)
+	for i, p := range table {
+		tab.Insert(p, uint32(i))
+	}
+	tab.Insert(pfx("0.0.0.0/0"), 1000)
+	s := tab.Compile()
+	var as []netip.Addr
+	for i, p := range table {
+		as = append(as, p.Addr())
+		if i%7 == 0 {
+			as = append(as, adr("2001:db8::1"), adr("::ffff:1.2.3.4"), netip.Addr{})
+		}
+	}
+	for n := range 100 {
+		vs, oks := make([]uint32, n+1), make([]bool, n+3)
+		found := s.LookupBatch(as[:n], vs, oks)
+		for i, a := range as[:n] {
+			if want, ok := s.Lookup(a); vs[i] != want || oks[i] != ok {
+				t.Fatalf("%d of %d, %v: %d %v, want %d %v", i, n, a, vs[i], oks[i], want, ok)
+			}
+			if oks[i] {
+				found--
+			}
+		}
+		if found != 0 {
+			t.Fatalf("%d found too many", found)
+		}
+		if vs[n] != 0 || oks[n] {
+			t.Fatal("written behind the end")
+		}
+		if s.LookupBatch(as, vs[:n], oks) > n || s.LookupCodes(make([]uint32, 50), vs[:n]) > n {
+			t.Fatal("more found than there is room for")
+		}
+	}
+}
+
+func TestSnapshotDoesNotAllocate(t *testing.T) {
+	tab := New[uint32](Config{})
+	table := routegen.IPv4(2000, 1)
+	var keys []uint32
+	var as []netip.Addr
+	for i, p := range table {
+		tab.Insert(p, uint32(i))
+		as = append(as, p.Addr())
+		k, _ := KeyOf(p.Addr())
+		keys = append(keys, k)
+	}
+	codes, vs, oks := make([]uint32, len(keys)), make([]uint32, len(keys)), make([]bool, len(keys))
+	s := tab.CompileWith(CompileOptions{Prefixes: true})
+	for name, f := range map[string]func(){
+		"Lookup":       func() { s.Lookup(as[3]) },
+		"LookupKey":    func() { s.LookupKey(keys[3]) },
+		"LookupPrefix": func() { s.LookupPrefix(as[3]) },
+		"LookupCodes":  func() { s.LookupCodes(keys, codes) },
+		"LookupBatch":  func() { s.LookupBatch(as, vs, oks) },
+	} {
+		if n := testing.AllocsPerRun(10, f); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+func TestInlineTwins(t *testing.T) {
+	twins[int](t)
+	twins[int8](t)
+	twins[int16](t)
+	twins[int32](t)
+	twins[int64](t)
+	twins[uint](t)
+	twins[uint8](t)
+	twins[uint16](t)
+	twins[uint32](t)
+	twins[uint64](t)
+	twins[uintptr](t)
+	type named uint16
+	twins[named](t)
+	if inlineKind[string]() || inlineKind[float64]() || inlineKind[bool]() || inlineKind[*int]() || inlineKind[struct{ a int }]() {
+		t.Error("a type that is no integer is taken for one")
+	}
+}
+
+func twins[V comparable](t *testing.T) {
+	t.Helper()
+	if !inlineKind[V]() {
+		t.Fatalf("%T is no integer", *new(V))
+	}
+	shift := inlineShift[V]()
+	for n := uint64(0); n <= min(maxOf[V](), maxInline); n = n*2 + 1 {
+		got, want := inlineValue[V](uint32(n), shift), pureValue[V](uint32(n), shift)
+		if got != want || inlineNumber(got, shift) != n || pureNumber(want, shift) != n {
+			t.Errorf("%T: %d becomes %v, without unsafe %v", got, n, got, want)
+		}
+	}
+	// Negative numbers are above maxOf.
+	if v, ok := any(new(V)).(*int8); ok {
+		*v = -1
+		if n := inlineNumber(*v, inlineShift[int8]()); n != 255 || pureNumber(*v, 0) != 255 {
+			t.Errorf("-1 becomes %d", n)
+		}
+	}
+}
+
+func encoded(t *testing.T, o CompileOptions) []byte {
+	t.Helper()
+	tab := New[string](Config{})
+	for i, p := range append(routegen.IPv4(200, 2), pfx("10.0.0.1/32"), pfx("10.0.0.8/30")) {
+		tab.Insert(p, strings.Repeat("x", i%9))
+	}
+	var b bytes.Buffer
+	if err := tab.CompileWith(o).Encode(&b, nil); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// Every truncation and every altered byte is noticed.
+func TestOpenRefusesDamage(t *testing.T) {
+	good := encoded(t, CompileOptions{Prefixes: true})
+	if _, err := Open[string](good, nil); err != nil {
+		t.Fatal(err)
+	}
+	step := 1 + len(good)/3000
+	if testing.Short() {
+		step *= 10
+	}
+	for n := 0; n < len(good); n += step {
+		if _, err := Open[string](good[:n], nil); !errors.Is(err, ErrSnapshot) {
+			t.Fatalf("cut to %d bytes: %v", n, err)
+		}
+		bad := slices.Clone(good)
+		bad[n] ^= 1 << (n % 8)
+		if _, err := Open[string](bad, nil); !errors.Is(err, ErrSnapshot) {
+			t.Fatalf("byte %d altered: %v", n, err)
+		}
+	}
+	if _, err := Open[string](append(slices.Clone(good), 0), nil); !errors.Is(err, ErrSnapshot) {
+		t.Fatalf("a byte more: %v", err)
+	}
+}
+
+// seal makes the checksum and the length right.
+func seal(b []byte) []byte {
+	if len(b) >= headerBytes {
+		binary.LittleEndian.PutUint64(b[16:], uint64(len(b)))
+		binary.LittleEndian.PutUint32(b[12:], crc32.Checksum(b[16:], crc32.MakeTable(crc32.Castagnoli)))
+	}
+	return b
+}
+
+// Forged data with a right checksum is refused or does no harm.
+func TestOpenSurvivesForgery(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	good := encoded(t, CompileOptions{Prefixes: true})
+	opened := 0
+	rounds := 3000
+	if testing.Short() {
+		rounds = 100
+	}
+	for i := range rounds {
+		bad := slices.Clone(good)
+		for range 1 + r.IntN(3) {
+			at := r.IntN(len(bad))
+			if i%2 == 0 {
+				at = 24 + r.IntN(40)
+			}
+			bad[at] = byte(r.Uint32())
+		}
+		if survive(t, seal(bad)) {
+			opened++
+		}
+	}
+	t.Logf("%d of %d forgeries were opened", opened, rounds)
+}
+
+// survive looks up in whatever can be opened.
+func survive(t *testing.T, b []byte) bool {
+	s, err := Open[string](b, nil)
+	if err != nil {
+		if !errors.Is(err, ErrSnapshot) {
+			t.Fatal(err)
+		}
+		return false
+	}
+	codes := make([]uint32, 64)
+	keys := make([]uint32, 64)
+	for k := uint32(0); k < 1<<16; k += 97 {
+		s.LookupPrefix(AddrOf(k << 16))
+		s.LookupKey(k<<16 + k)
+		s.LookupKey(0x0a000000 + k)
+		keys[k%64] = k << 14
+	}
+	s.LookupCodes(keys, codes)
+	return true
+}
+
+func TestOpenChecksTypes(t *testing.T) {
+	tab := New[uint32](Config{})
+	tab.Insert(pfx("10.0.0.0/8"), 300)
+	var b bytes.Buffer
+	if err := tab.Compile().Encode(&b, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open[uint8](b.Bytes(), nil); !errors.Is(err, ErrSnapshot) {
+		t.Errorf("300 as uint8: %v", err)
+	}
+	if _, err := Open[string](b.Bytes(), nil); !errors.Is(err, ErrSnapshot) {
+		t.Errorf("integers as strings: %v", err)
+	}
+	s, err := Open[int](b.Bytes(), nil)
+	if v, ok := s.LookupKey(10 << 24); err != nil || !ok || v != 300 {
+		t.Error(v, ok, err)
+	}
+}
