@@ -53,11 +53,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	defer signal.Stop(hangup)
 	defer signal.Stop(user)
 
-	conf, err := tayga.Read(o.config)
-	if err != nil {
-		return err
-	}
-	cfg, err := conf.Translator(o.mtu)
+	conf, cfg, err := read(o)
 	if err != nil {
 		return err
 	}
@@ -139,6 +135,18 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	}
 }
 
+// read reads the configuration and makes of it, and of the options, one for
+// the translator.
+func read(o options) (*tayga.Config, nat64.Config, error) {
+	conf, err := tayga.Read(o.config)
+	if err != nil {
+		return nil, nat64.Config{}, err
+	}
+	cfg, err := conf.Translator(o.mtu)
+	cfg.RFC6791v4 = o.rfc6791
+	return conf, cfg, err
+}
+
 func pools(p *nat64.Pool) []*nat64.Pool {
 	if p == nil {
 		return nil
@@ -162,11 +170,7 @@ func (d *daemon) openPool(conf *tayga.Config) (*nat64.Pool, error) {
 
 // reload reads the configuration again. After an error nothing has changed.
 func (d *daemon) reload() error {
-	conf, err := tayga.Read(d.o.config)
-	if err != nil {
-		return err
-	}
-	cfg, err := conf.Translator(d.o.mtu)
+	conf, cfg, err := read(d.o)
 	if err != nil {
 		return err
 	}

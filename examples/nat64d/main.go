@@ -19,6 +19,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strings"
@@ -42,6 +43,7 @@ type options struct {
 	eamDest    bool
 	user       string
 	metrics    string
+	rfc6791    netip.Prefix
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
@@ -59,6 +61,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	fs.BoolVar(&o.eamDest, "fastpath-eam", false, "with the fast path, take IPv6 packets to mapped addresses, too (no native traffic between mapped hosts)")
 	fs.StringVar(&o.user, "user", "", "run as this `user` once the device is open")
 	fs.StringVar(&o.metrics, "metrics", "", "serve counters for Prometheus at this `address`, such as 127.0.0.1:9640")
+	rfc6791 := fs.String("rfc6791", "", "IPv4 `prefix` for ICMP errors from IPv6 routers that have no IPv4 address; default: ipv4-addr")
 	fs.Usage = func() {
 		fmt.Fprintln(stderr, "usage: nat64d [flags]\n\nTranslates between IPv6 and IPv4 on a TUN device, by a tayga.conf.")
 		fs.PrintDefaults()
@@ -94,6 +97,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	if o.mtu < 1280 || o.mtu > 65535 {
 		return usage("-mtu %d: want 1280 to 65535", o.mtu)
+	}
+	if *rfc6791 != "" {
+		var err error
+		if o.rfc6791, err = netip.ParsePrefix(*rfc6791); err != nil || !o.rfc6791.Addr().Is4() {
+			return usage("-rfc6791 %q: want an IPv4 prefix", *rfc6791)
+		}
 	}
 	o.tun.Queues = o.queues
 	if *interfaces != "" {

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestCommandLine(t *testing.T) {
+	dir := t.TempDir()
+	good := filepath.Join(dir, "good.conf")
+	write(t, good, seedConfig(dir)+"map 198.51.100.7 2001:db8:2::7\n")
+	bad := filepath.Join(dir, "bad.conf")
+	write(t, bad, "tun-device nat64\nipv4-addr 10.64.0.1\nprefix 2001:db8:64::/95\nprefx 1\n")
+	for _, c := range []struct {
+		args     string
+		status   int
+		out, err string
+	}{
+		{"-h", 0, "", "usage: nat64d"},
+		{"-offload fast", 2, "", "nat64d: -offload \"fast\": want auto"},
+		{"-fastpath maybe", 2, "", "nat64d: -fastpath"},
+		{"-queues 0", 2, "", "nat64d: -queues 0"},
+		{"-mtu 1000", 2, "", "nat64d: -mtu 1000"},
+		{"-rfc6791 2001:db8::/32", 2, "", "nat64d: -rfc6791"},
+		{"extra", 2, "", "nat64d: unexpected argument \"extra\""},
+		{"-config " + filepath.Join(dir, "nowhere"), 1, "", "nat64d: tayga: open"},
+		{"-check -config " + bad, 1, "", "bad.conf:3: prefix \"2001:db8:64::/95\""},
+		{"-check -config " + bad, 1, "", "bad.conf:4: prefx: unknown directive"},
+		{"-check -config " + good, 0, "ip route replace 10.64.0.0/24 dev nat64\nip -6 route replace 2001:db8:64::/96 dev nat64\nip route replace 198.51.100.7/32 dev nat64\n", ""},
+		{"-check -config " + good, 0, "dns64-prefix: 2001:db8:64::/96", ""},
+		{"-check -interfaces lan0,wan0 -config " + good, 0, "ethtool -K wan0 gro on rx-udp-gro-forwarding on", ""},
+	} {
+		var out, errs bytes.Buffer
+		if status := run(strings.Fields(c.args), &out, &errs); status != c.status {
+			t.Errorf("%s: status %d: %s", c.args, status, errs.String())
+		}
+		if !strings.Contains(out.String(), c.out) || !strings.Contains(errs.String(), c.err) {
+			t.Errorf("%s: wrote %q and %q", c.args, out.String(), errs.String())
+		}
+	}
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// seedConfig is a tayga.conf as its users have it.
+func seedConfig(data string) string {
+	return "tun-device nat64\nipv4-addr 10.64.0.1\nipv6-addr 2001:db8:1::64\nprefix 2001:db8:64::/96\n" +
+		"dynamic-pool 10.64.0.0/24\ndata-dir " + data + "\nmap 10.64.0.10 2001:db8:1::2\n"
+}
