@@ -78,6 +78,6 @@ func BenchmarkTree(b *testing.B) {
 				}
 			})
 		}
-		tr.Compact()
+		tr.Pack()
 	}
 }

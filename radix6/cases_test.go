@@ -338,7 +338,7 @@ func TestZeroTree(t *testing.T) {
 	for range tr.All() {
 		t.Error("walks")
 	}
-	tr.Compact()
+	tr.Pack()
 	tr.Clear()
 	if s := tr.Stats(); s.Nodes != 0 || s.AverageDepth() != 0 {
 		t.Errorf("%+v", s)

@@ -111,7 +111,7 @@ func TestExceptionsDieWithTheirRoute(t *testing.T) {
 	tr, c := newCache(t, ck, Linux6())
 	ptb(t, c, "2001:db8:ffff::1", "", 1400, true)
 	ptb(t, c, "2001:db8:1::1", "", 1300, true)
-	tr.Compact() // routes move; exceptions follow
+	tr.Pack() // routes move; exceptions follow
 	mtu(t, c, "2001:db8:ffff::1", "", 1400)
 	mtu(t, c, "2001:db8:1::1", "", 1300)
 	if _, ok := tr.Remove(pfx("::/0")); !ok || c.Len() != 1 {

@@ -40,7 +40,7 @@ func FuzzOperations(f *testing.F) {
 					t.Fatalf("delete %v: %d %v, want %d %v", r, v, ok, wv, wok)
 				}
 			case p[0]&0x40 != 0:
-				tr.Compact()
+				tr.Pack()
 			case p[0]&0x20 != 0:
 				ck.step(time.Duration(p[1]) * time.Second)
 				c.PacketTooBig(k.addr(), key{0, uint64(p[4])}.addr(), 1280+int(p[5]))

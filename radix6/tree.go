@@ -56,7 +56,7 @@ const (
 	sourceRoot = 1 << 10
 
 	rootNode = 1
-	maxSlab  = math.MaxUint32 - 1
+	maxSlab  = math.MaxInt32 // entries of a slab
 )
 
 func (n *node) bits() int { return int(n.info & 0xff) }
@@ -459,14 +459,14 @@ func (t *Tree[V]) repair(i, parent, grand uint32) {
 // quarters of its slab are free, so the cost per deletion is constant.
 func (t *Tree[V]) shrink() {
 	if n := len(t.nodes); n > 1024 && t.nodeCount < n/4 {
-		t.Compact()
+		t.Pack()
 	}
 }
 
-// Compact rebuilds the tree's memory: nodes in the order of a walk, which
+// Pack rebuilds the tree's memory: nodes in the order of a walk, which
 // lookups like better than the order of insertion, and no room for growth.
 // It takes about 50 ns a node. Nothing else changes.
-func (t *Tree[V]) Compact() {
+func (t *Tree[V]) Pack() {
 	if len(t.nodes) == 0 {
 		return
 	}

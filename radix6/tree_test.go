@@ -230,7 +230,7 @@ func TestRandomOperationsAgainstSlowTable(t *testing.T) {
 				check(t, tr, s, r, 40)
 			}
 			if op == 77 {
-				tr.Compact()
+				tr.Pack()
 			}
 		}
 		check(t, tr, s, r, 200)
