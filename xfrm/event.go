@@ -1,6 +1,9 @@
 package xfrm
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Event is what the kernel tells the members of a multicast group: one of
 // [*SAChange], [*PolicyChange], [*Acquire], [*Expire], [*PolExpire],
@@ -112,16 +115,19 @@ func (f *Flush) Parse(m Message) error {
 // template no state fulfils. The kernel has made a larval state, which the
 // answer fills: NEWSA or UPDSA with the same Seq.
 type Acquire struct {
-	Dst, Src netip.Addr
-	SPI      uint32 // 0 unless one was fixed
-	Proto    Proto
-	Sel      Selector // the packet's flow
-	Policy   Policy   // the policy, with the templates, type, mark and interface id
+	Dst    netip.Addr `json:"dst"`
+	Src    netip.Addr `json:"src"`
+	SPI    uint32     `json:"spi,omitzero"` // 0 unless one was fixed
+	Proto  Proto      `json:"proto"`
+	Sel    Selector   `json:"sel"`    // the packet's flow
+	Policy Policy     `json:"policy"` // the policy, with the templates, type, mark and interface id
 	// Algorithms that the template excludes, as in [Template].
-	NoAuth, NoEnc, NoComp uint32
-	Seq                   uint32
-	Dir                   SADir       // 0 if not told
-	PCPU                  Opt[uint32] // the CPU to make a state for
+	NoAuth uint32      `json:"no_auth,omitzero"`
+	NoEnc  uint32      `json:"no_enc,omitzero"`
+	NoComp uint32      `json:"no_comp,omitzero"`
+	Seq    uint32      `json:"seq"`
+	Dir    SADir       `json:"dir,omitzero"`  // 0 if not told
+	PCPU   Opt[uint32] `json:"pcpu,omitzero"` // the CPU to make a state for
 }
 
 // AppendAcquire appends the message, which only tests and simulators send.
@@ -199,18 +205,20 @@ func (a *Acquire) Parse(m Message) error {
 	a.Seq = ne.Uint32(d[12:])
 	a.Dir, a.PCPU = 0, Opt[uint32]{}
 	// Two attributes belong to the acquisition, not to the policy.
-	kept := a.Policy.Other[:0]
-	for _, o := range a.Policy.Other {
+	a.Policy.Other = slices.DeleteFunc(a.Policy.Other, func(o Attr) bool {
 		switch o.Type {
 		case AttrSADir:
 			a.Dir = SADir(o.Data[0])
 		case AttrSAPCPU:
 			a.PCPU = Some(ne.Uint32(o.Data))
 		default:
-			kept = append(kept, o)
+			return false
 		}
+		return true
+	})
+	if len(a.Policy.Other) == 0 {
+		a.Policy.Other = nil
 	}
-	a.Policy.Other = kept
 	return nil
 }
 
