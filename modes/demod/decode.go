@@ -14,8 +14,8 @@ type reading struct {
 	start  int64   // middle of the first pulse, in sub-phases since the start of the stream
 	level  float32 // pulse power, 1.0 is full scale
 	bits   int
-	nHard  int         // different hard decisions, the last is the best
-	hard   [3][14]byte // from the energies, the matched filter, the trellis
+	nHard  int         // different hard decisions, the best first:
+	hard   [3][14]byte // from the trellis, the matched filter, the energies
 	margin [3]float32
 	// certified: hard[0] has a parity that vouches for itself.
 	certified bool
@@ -285,6 +285,12 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 	b.matched(start, bits, bin)
 
 	f, margin := b.incoherent(bits)
+	if bits == shortBits && f[0]&0x80 != 0 {
+		// At the right time it is a long frame.
+		bits = longBits
+		b.matched(start, bits, bin)
+		f, margin = b.incoherent(bits)
+	}
 	if selfCertified(&f, bits) {
 		b.stats.Matched++
 		b.certify(m, g, bits, start, level, &f, margin)
@@ -334,9 +340,9 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 	if bits == shortBits {
 		clear(energyBits[7:])
 	}
-	add(&energyBits, 0)
-	add(&f, margin)
 	add(&h, least*float32(bits)/max(sum, 1e-30))
+	add(&f, margin)
+	add(&energyBits, 0)
 	if b.repair == RepairSoft {
 		r.soft = true
 		copy(r.llr[:bits], b.llr[:bits])

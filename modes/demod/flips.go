@@ -190,7 +190,7 @@ func (f *flipper) certify(r *reading, depth int) {
 	if limit <= 0 {
 		return
 	}
-	h := &r.hard[r.nHard-1]
+	h := &r.hard[0]
 	f.prepare(f.weakest(r.llr[:r.bits], 0, depth), r.bits, limit)
 	mask, cost, ok := f.search(modes.Remainder(h[:r.bits/8]), limit)
 	if !ok || mask == 0 {

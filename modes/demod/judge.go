@@ -92,6 +92,7 @@ func (j *judge) reading(r *reading, emit func(*modes.Frame)) {
 	}
 	switch j.repair {
 	case RepairOne, RepairTwo:
+		f.Data = r.hard[0]
 		n, ok := modes.Repair(f.Bytes(), int(j.repair-RepairOne)+1)
 		if ok && n > 0 {
 			f.Repaired = uint8(n)
@@ -157,7 +158,7 @@ func (j *judge) search(r *reading) bool {
 	if len(j.heard) == 0 || r.lnQ < -25 {
 		return false
 	}
-	hard := r.hard[r.nHard-1]
+	hard := r.hard[0]
 	switch df := hard[0] >> 3; {
 	case r.bits == longBits && j.searchClear(r, hard, 17):
 		return true
