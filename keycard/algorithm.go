@@ -45,7 +45,7 @@ func (c Curve) info() curveInfo {
 	case P256:
 		return curveInfo{"nistp256", [2]string{"\x2a\x86\x48\xce\x3d\x03\x01\x07"}, 256, [2]byte{8, 7}}
 	case P384:
-		return curveInfo{"nistp384", [2]string{"\x2b\x81\x04\x00\x22"}, 384, [2]byte{9, 9}}
+		return curveInfo{"nistp384", [2]string{"\x2b\x81\x04\x00\x22"}, 384, [2]byte{9, 8}}
 	case P521:
 		return curveInfo{"nistp521", [2]string{"\x2b\x81\x04\x00\x23"}, 521, [2]byte{10, 9}}
 	case Ed25519:
@@ -57,7 +57,7 @@ func (c Curve) info() curveInfo {
 	case BrainpoolP256r1:
 		return curveInfo{"brainpoolP256r1", [2]string{"\x2b\x24\x03\x03\x02\x08\x01\x01\x07"}, 256, [2]byte{8, 7}}
 	case BrainpoolP384r1:
-		return curveInfo{"brainpoolP384r1", [2]string{"\x2b\x24\x03\x03\x02\x08\x01\x01\x0b"}, 384, [2]byte{9, 9}}
+		return curveInfo{"brainpoolP384r1", [2]string{"\x2b\x24\x03\x03\x02\x08\x01\x01\x0b"}, 384, [2]byte{9, 8}}
 	case BrainpoolP512r1:
 		return curveInfo{"brainpoolP512r1", [2]string{"\x2b\x24\x03\x03\x02\x08\x01\x01\x0d"}, 512, [2]byte{10, 9}}
 	case Ed448:
@@ -346,6 +346,9 @@ func ParseAlgorithmInformation(b []byte) (map[Slot][]Algorithm, error) {
 				continue
 			}
 			a, err := ParseAttributes(v)
+			if slot == SlotDecrypt && a.ID == AlgoEdDSA && a.Curve == X25519 {
+				a.ID = AlgoECDH // YubiKeys list it under this number
+			}
 			if err == nil && a.plausible(slot) {
 				out[slot] = append(out[slot], a)
 			}

@@ -7,9 +7,11 @@ import (
 )
 
 // Limits of one logical answer. A card that keeps promising more data is cut
-// off at maxResponse octets, or at maxEmpty continuations without any data.
+// off at maxResponse octets, at maxRounds continuations (cards send 255 or 256
+// octets in each), or at maxEmpty of them in a row without any data.
 const (
 	maxResponse = 64 << 10
+	maxRounds   = 512
 	maxEmpty    = 4
 	maxChain    = 64 << 10 // octets of command data that are chained at most
 )
@@ -192,7 +194,7 @@ func (s *session) more(ctx context.Context, data []byte, sw uint16) ([]byte, uin
 	all := make([]byte, 0, len(data)+256+int(sw&0xff))
 	all = append(all, data...)
 	clear(data)
-	for empty := 0; sw>>8 == 0x61; {
+	for rounds, empty := 0, 0; sw>>8 == 0x61; rounds++ {
 		le := int(sw & 0xff)
 		if le == 0 {
 			le = 256
@@ -213,7 +215,7 @@ func (s *session) more(ctx context.Context, data []byte, sw uint16) ([]byte, uin
 		if empty++; len(d) > 0 {
 			empty = 0
 		}
-		if len(all)+len(d) > maxResponse || empty >= maxEmpty {
+		if len(all)+len(d) > maxResponse || empty >= maxEmpty || rounds >= maxRounds {
 			clear(all)
 			return nil, 0, fmt.Errorf("keycard: the card does not end its answer after %d octets: %w", len(all)+len(d), ErrMalformed)
 		}

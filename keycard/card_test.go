@@ -11,8 +11,11 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
-	"sync"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -25,23 +28,20 @@ var (
 	adminPW = keycard.PINString("12345678")
 )
 
-// rsaKey makes one RSA key per size for all tests.
-var rsaKey = func() func(t testing.TB, bits int) *rsa.PrivateKey {
-	var mu sync.Mutex
-	keys := map[int]*rsa.PrivateKey{}
-	return func(t testing.TB, bits int) *rsa.PrivateKey {
-		mu.Lock()
-		defer mu.Unlock()
-		if keys[bits] == nil {
-			k, err := rsa.GenerateKey(rand.Reader, bits)
-			if err != nil {
-				t.Fatal(err)
-			}
-			keys[bits] = k
-		}
-		return keys[bits]
+// rsaKey reads one of the test keys: making them takes seconds.
+func rsaKey(t testing.TB, bits int) *rsa.PrivateKey {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("testdata/rsa%d.pem", bits))
+	if err != nil {
+		t.Fatal(err)
 	}
-}()
+	block, _ := pem.Decode(b)
+	k, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k.(*rsa.PrivateKey)
+}
 
 // open opens a fresh software card that knows its PINs.
 func open(t testing.TB, cfg softcard.Config, opts ...keycard.Option) (*keycard.Card, *softcard.Card) {

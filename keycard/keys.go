@@ -255,6 +255,7 @@ func (s *session) replace(ctx context.Context, slot Slot, a Algorithm, meta KeyM
 		if err := s.setUIF(ctx, slot, was.UIF); err != nil {
 			return err
 		}
+		return s.refresh(ctx)
 	}
 	return nil
 }
