@@ -121,6 +121,7 @@ type snapshot struct {
 	pools  []*Pool
 	simple bool // neither mapper, pools nor the well-known prefix rule
 	strict bool // RFC 6052 section 3.1 applies
+	direct bool // nothing but the prefix can map its addresses: ask it first
 
 	own4, pool4 uint32 // 0: none
 	own6, pool6 addr6
@@ -159,6 +160,12 @@ func compile(cfg Config) (*snapshot, error) {
 	}
 	c.strict = cfg.Prefix.IsWellKnown() && !cfg.AllowNonGlobalWKP
 	c.simple = cfg.Mapper == nil && len(cfg.Pools) == 0 && !c.strict
+	c.direct = cfg.Prefix.IsValid() && cfg.Mapper == nil && !c.strict
+	for i := range c.eam.entries {
+		e := &c.eam.entries[i]
+		m := mask6(min(int(e.len6), cfg.Prefix.Bits()))
+		c.direct = c.direct && e.v6.and(m) != cfg.Prefix.base.and(m)
+	}
 
 	if cfg.Own4.IsValid() {
 		if !cfg.Own4.Is4() || neverSource(from4(cfg.Own4)) {

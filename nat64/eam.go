@@ -85,6 +85,7 @@ type eamTable struct {
 	entries []eam
 	by4     []table4 // ascending length
 	by6     []table6
+	cover4  *[1024]uint64 // a bit for each /16 that an entry lies in or covers
 }
 
 // The value in a slot: index of the best matching entry plus one, 0 for none.
@@ -106,7 +107,7 @@ const used = 1 << 30
 
 type table4 struct {
 	mask  uint32 // network mask of the length
-	shift uint8  // 32 - log2(len(slots))
+	shift uint8  // 64 - log2(len(slots))
 	slots []slot4
 }
 
@@ -116,7 +117,10 @@ type table6 struct {
 	slots []slot6
 }
 
-func hash4(k uint32) uint32 { return k * 0x9e3779b1 }
+func hash4(k uint32) uint64 {
+	x := uint64(k) * 0x9fb21c651e98df25
+	return (x ^ x>>35) * 0x9e3779b97f4a7c15
+}
 
 func hash6(k addr6) uint64 {
 	h, l := bits.Mul64(k.hi^0x9e3779b97f4a7c15, k.lo^0xd6e8feb86659fd93)
@@ -124,8 +128,8 @@ func hash6(k addr6) uint64 {
 }
 
 func (t *table4) find(k uint32) uint32 {
-	m := uint32(len(t.slots) - 1)
-	for i := hash4(k) >> (t.shift & 31); ; i++ {
+	m := uint64(len(t.slots) - 1)
+	for i := hash4(k) >> (t.shift & 63); ; i++ {
 		s := &t.slots[i&m]
 		if s.val == 0 || s.key == k {
 			return s.val
@@ -134,8 +138,8 @@ func (t *table4) find(k uint32) uint32 {
 }
 
 func (t *table4) put(k uint32) *slot4 {
-	m := uint32(len(t.slots) - 1)
-	for i := hash4(k) >> (t.shift & 31); ; i++ {
+	m := uint64(len(t.slots) - 1)
+	for i := hash4(k) >> (t.shift & 63); ; i++ {
 		s := &t.slots[i&m]
 		if s.val == 0 || s.key == k {
 			s.key = k
@@ -165,8 +169,16 @@ func (t *table6) put(k addr6) *slot6 {
 	}
 }
 
-// match4 returns the longest entry that holds an IPv4 address, or nil.
+// match4 returns the longest entry that holds an IPv4 address, or nil. Most
+// addresses of the Internet are in none: the bitmap says so at once.
 func (t *eamTable) match4(v uint32) *eam {
+	if t.cover4 == nil || t.cover4[v>>22]>>(v>>16&63)&1 == 0 {
+		return nil
+	}
+	return t.search4(v)
+}
+
+func (t *eamTable) search4(v uint32) *eam {
 	var best uint32
 	ts := t.by4
 	for len(ts) > 0 {
@@ -278,7 +290,7 @@ func (t *eamTable) build4(list []EAM, count []int) error {
 	}
 	for i := range t.by4 {
 		size, log := slotsFor(need[i])
-		t.by4[i].slots, t.by4[i].shift = make([]slot4, size), 32-log
+		t.by4[i].slots, t.by4[i].shift = make([]slot4, size), 64-log
 	}
 	for i := range t.entries {
 		e := &t.entries[i]
@@ -287,6 +299,12 @@ func (t *eamTable) build4(list []EAM, count []int) error {
 			return configErr("EAM["+strconv.Itoa(i)+"]", list[i].V4.String(), ErrDuplicate)
 		}
 		s.val = uint32(i + 1)
+	}
+	t.cover4 = new([1024]uint64)
+	for _, e := range t.entries {
+		for i := e.v4 >> 16; i <= (e.v4|e.host)>>16; i++ {
+			t.cover4[i>>6] |= 1 << (i & 63)
+		}
 	}
 	// Markers last: they ask the tables of shorter prefixes for their match.
 	for i := range t.entries {

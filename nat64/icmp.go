@@ -345,7 +345,7 @@ func (t *Translator) error64(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x 
 	}
 	id := x.id // of an atomic fragment
 	if !x.fragment {
-		id = t.nextID(src4, dst4, protoICMP, 1)
+		id = t.nextID(s, src4, dst4, protoICMP, 1)
 	}
 	putHeader4(b, tos, len(b), id, 0, p[7]-1, protoICMP, src4, dst4)
 	if h != nil {

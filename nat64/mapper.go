@@ -57,13 +57,16 @@ func (m MappedBy) ok() bool { return m-1 < byForbidden-1 }
 
 // map6 maps an IPv6 address without making a pool binding.
 func (c *snapshot) map6(a addr6) (uint32, MappedBy) {
+	if c.direct && c.prefix.contains(a) {
+		return c.prefix.extract(a), ByPrefix
+	}
 	if len(c.eam.by6) > 0 {
 		if e := c.eam.match6(a); e != nil {
 			return e.to4(a), ByEAM
 		}
 	}
 	if c.simple {
-		if c.prefix.contains(a) {
+		if !c.direct && c.prefix.contains(a) {
 			return c.prefix.extract(a), ByPrefix
 		}
 		return 0, Unmapped
@@ -116,10 +119,8 @@ func (c *snapshot) assign6(a addr6, dry bool) (v4 uint32, by MappedBy, wanted bo
 
 // map4 maps an IPv4 address.
 func (c *snapshot) map4(v uint32) (addr6, MappedBy) {
-	if len(c.eam.by4) > 0 {
-		if e := c.eam.match4(v); e != nil {
-			return e.to6(v), ByEAM
-		}
+	if e := c.eam.match4(v); e != nil {
+		return e.to6(v), ByEAM
 	}
 	return c.map4rest(v)
 }

@@ -73,7 +73,7 @@ func (t *Translator) refuse4(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ih
 	copy(m[8:], p)
 	put16(m[2:], ^sumBytes(m))
 	// TOS: internetwork control, as RFC 1812 section 4.3.2.5 has it.
-	putHeader4(b, 0xc0, len(b), t.nextID(c.own4, src, protoICMP, 1), 0, ownTTL, protoICMP, c.own4, src)
+	putHeader4(b, 0xc0, len(b), t.nextID(s, c.own4, src, protoICMP, 1), 0, ownTTL, protoICMP, c.own4, src)
 	return Result{Reply, why, -1, b, nil}
 }
 
@@ -115,7 +115,7 @@ func (t *Translator) echo4(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ihl 
 	copy(b[header4:], m)
 	b[header4] = 0
 	put16(b[header4+2:], adjust(be16(m[2:]), 8<<8, 0))
-	putHeader4(b, p[1], len(b), t.nextID(c.own4, src, protoICMP, 1), be16(p[6:])&flagDF, ownTTL, protoICMP, c.own4, src)
+	putHeader4(b, p[1], len(b), t.nextID(s, c.own4, src, protoICMP, 1), be16(p[6:])&flagDF, ownTTL, protoICMP, c.own4, src)
 	if h != nil {
 		*h = VirtioHdr{}
 	}

@@ -62,6 +62,9 @@ type Scratch struct {
 	arena []byte // memory for packets that are not made in place
 	used  int
 	more  [][]byte
+
+	owner *Translator // whose blocks these are
+	ids   [1 << idBits]idRange
 }
 
 // alloc returns n octets that stay valid until the arena is reset.
@@ -87,12 +90,12 @@ type Translator struct {
 	// IPv4 identifications: one counter for each hash of source, destination
 	// and protocol (as RFC 6864 wants them unique), from a random start.
 	idKey uint64
-	ids   [idCounters]atomic.Uint32
+	ids   [1 << idBits]atomic.Uint32
 
 	limit limiter
 }
 
-const idCounters = 2048
+const idBits = 11
 
 // New makes a translator. It fails with a [*ConfigError].
 func New(cfg Config) (*Translator, error) {
@@ -183,15 +186,33 @@ func (t *Translator) shard(s *Scratch) *shard {
 	return &t.counters[(s.shard-1)%shards]
 }
 
+// idBlock is how many identifications a Scratch takes at a time, so that
+// several goroutines seldom write to the same counter.
+const idBlock = 32
+
+// idRange is what a Scratch has left of a block.
+type idRange struct{ next, left uint16 }
+
 // nextID returns an IPv4 identification for the first of n packets.
-func (t *Translator) nextID(src, dst uint32, protocol uint8, n uint32) uint16 {
+func (t *Translator) nextID(s *Scratch, src, dst uint32, protocol uint8, n uint32) uint16 {
 	h := (uint64(src)<<32 | uint64(dst)) ^ t.idKey
-	h = (h ^ uint64(protocol)<<20) * 0x9fb21c651e98df25
-	c := &t.ids[h>>53]
-	if id := uint16(c.Add(n) - n); id != 0 {
-		return id
+	h = (h ^ uint64(protocol)<<20) * 0x9fb21c651e98df25 >> (64 - idBits)
+	if s.owner != t {
+		s.owner, s.ids = t, [1 << idBits]idRange{}
 	}
-	return uint16(c.Add(n)-n) | 1 // never 0: some take it for none
+	r := &s.ids[h&(1<<idBits-1)]
+	if uint32(r.left) < n {
+		take := max(n, idBlock)
+		r.next = uint16(t.ids[h&(1<<idBits-1)].Add(take) - take)
+		r.left = uint16(take)
+	}
+	id := r.next
+	r.next += uint16(n)
+	r.left -= uint16(n)
+	if id == 0 {
+		return t.nextID(s, src, dst, protocol, n) // never 0: some take it for none
+	}
+	return id
 }
 
 // limiter is a token bucket for ICMP errors.

@@ -79,7 +79,7 @@ func (t *Translator) from6(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 		return t.refuse6(c, s, h, p, x, icmpError, 4, 0, uint32(x.segments), SegmentsLeft)
 	}
 
-	if by == ByPrefix && c.cfg.Hairpin == HairpinIntrinsic && len(c.eam.by4) > 0 {
+	if by == ByPrefix && c.cfg.Hairpin == HairpinIntrinsic {
 		if e := c.eam.match4(dst4); e != nil {
 			return t.hairpin(c, s, h, p, off, x, icmpError, src6, dst6, src4, e.to6(dst4))
 		}
@@ -176,7 +176,7 @@ func (t *Translator) from6(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 	}
 
 	if !x.fragment {
-		id = t.nextID(src4, dst4, x.next, o.segs)
+		id = t.nextID(s, src4, dst4, x.next, o.segs)
 	}
 	next := x.next
 	if next == protoICMPv6 {
