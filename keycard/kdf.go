@@ -171,15 +171,17 @@ func NewKDF() KDF {
 }
 
 // SetKDF switches the card to these settings, or off with the zero KDF. user
-// and admin are the current PINs; both stay what they are for the user, and
-// each is presented once. A resetting code must be set anew.
+// and admin are the current PINs; both stay what they are for the user. A
+// resetting code must be set anew. The initial hashes in k are not used: the
+// object gets those of the default PINs, since everyone can read it.
 //
 // Cards come in two families: some set their PINs from the hashes in the
-// object, on others the client has to change them. Here the PINs are changed
-// to their hashes first and the object, with the same hashes in it, is
-// written last, which is right for both. If the object is refused the PINs are
-// changed back; if even that fails the error says so and wraps both causes.
-// At the end the object is read again and both PINs are verified.
+// object (and back to the default ones when it is removed), others leave them
+// alone. To be right on both without spending a try, the PINs are first changed
+// to the default ones in their new form, then the object is written, then the
+// PINs are changed to what they were. If the object is refused, they are changed
+// back; if something else fails on the way, the error says in which form each
+// PIN was left. At the end the object is read again and both PINs are verified.
 func (c *Card) SetKDF(ctx context.Context, k KDF, user, admin *PIN) error {
 	release, err := c.acquire(ctx)
 	if err != nil {
@@ -196,57 +198,68 @@ func (c *Card) SetKDF(ctx context.Context, k KDF, user, admin *PIN) error {
 	if k.Count > s.opt.maxKDF {
 		return fmt.Errorf("keycard: %d octets: %w", k.Count, ErrKDFCount)
 	}
+	if user.empty() || admin.empty() || user.keypad || admin.keypad {
+		return fmt.Errorf("keycard: KDF: %w", ErrNoPIN)
+	}
 	old, err := s.readKDF(ctx)
 	if err != nil {
 		return err
 	}
-	if user.empty() || admin.empty() || user.keypad || admin.keypad {
-		return fmt.Errorf("keycard: KDF: %w", ErrNoPIN)
+	if old.Active() && old.Count > s.opt.maxKDF {
+		return fmt.Errorf("keycard: %d octets: %w", old.Count, ErrKDFCount)
 	}
-	oldUser, oldAdmin := old.Derive(PINUser, user.b), old.Derive(PINAdmin, admin.b)
-	newUser, newAdmin := k.Derive(PINUser, user.b), k.Derive(PINAdmin, admin.b)
-	defer func() { clear(oldUser); clear(oldAdmin); clear(newUser); clear(newAdmin) }()
-	for _, m := range []PINMode{PINSign, PINAdmin} {
-		if err := s.mayTry(ctx, m); err != nil {
+	type form struct {
+		m              PINMode
+		was, mid, then []byte // as it is, default in the new form, new form
+	}
+	forms := [...]form{
+		{PINAdmin, old.Derive(PINAdmin, admin.b), k.Derive(PINAdmin, []byte("12345678")), k.Derive(PINAdmin, admin.b)},
+		{PINSign, old.Derive(PINUser, user.b), k.Derive(PINUser, []byte("123456")), k.Derive(PINUser, user.b)},
+	}
+	defer func() {
+		for _, f := range forms {
+			clear(f.was)
+			clear(f.then)
+		}
+	}()
+	for _, f := range forms {
+		if err := s.mayTry(ctx, f.m); err != nil {
 			return err
 		}
 	}
-	if k.Active() && k.InitialUser == nil {
-		k.InitialUser, k.InitialAdmin = newUser, newAdmin
-	}
-	if err := s.change(ctx, "change the Admin PIN to its new form", PINAdmin, oldAdmin, newAdmin); err != nil {
-		return err
-	}
-	back := func(cause error, pins ...PINMode) error {
-		var errs []error
-		for _, m := range pins {
-			a, b := newUser, oldUser
-			if m == PINAdmin {
-				a, b = newAdmin, oldAdmin
-			}
-			if err := s.change(ctx, "change the "+m.String()+" back", m, a, b); err != nil {
-				errs = append(errs, fmt.Errorf("keycard: the %v is left in its hashed form: %w", m, err))
+	// undo changes the first n PINs back.
+	undo := func(cause error, n int) error {
+		errs := []error{cause}
+		for _, f := range forms[:n] {
+			if err := s.change(ctx, "change the "+f.m.String()+" back", f.m, f.mid, f.was); err != nil {
+				errs = append(errs, fmt.Errorf("keycard: the %v is left at its default in the new form: %w", f.m, err))
 			}
 		}
-		return errors.Join(append([]error{cause}, errs...)...)
+		return errors.Join(errs...)
 	}
-	if err := s.change(ctx, "change the PIN to its new form", PINSign, oldUser, newUser); err != nil {
-		return back(err, PINAdmin)
+	for i, f := range forms {
+		if err := s.change(ctx, "change the "+f.m.String()+" to its new form", f.m, f.was, f.mid); err != nil {
+			return undo(err, i)
+		}
 	}
-	_, sw, err := s.send(ctx, Command{INS: insVerify, P2: PINAdmin.reference(), Data: newAdmin})
+	_, sw, err := s.send(ctx, Command{INS: insVerify, P2: PINAdmin.reference(), Data: forms[0].mid})
 	if err == nil {
 		err = s.tried(ctx, "verify the Admin PIN", insVerify, PINAdmin, PINAdmin, sw)
 	}
 	if err == nil {
-		v := k.Append(nil)
-		err = s.put(ctx, doKDF, v, "write the KDF object")
-		clear(v)
+		k.InitialUser, k.InitialAdmin = forms[1].mid, forms[0].mid
+		err = s.put(ctx, doKDF, k.Append(nil), "write the KDF object")
 	}
 	if err != nil {
-		return back(err, PINSign, PINAdmin)
+		return undo(err, len(forms))
 	}
 	s.forget()
 	s.kdf = nil
+	for _, f := range forms {
+		if err := s.change(ctx, "change the "+f.m.String()+" to what it was", f.m, f.mid, f.then); err != nil {
+			return fmt.Errorf("keycard: the KDF is changed, but the %v is left at its default: %w", f.m, err)
+		}
+	}
 	if err := s.refresh(ctx); err != nil {
 		return err
 	}

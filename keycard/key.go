@@ -388,8 +388,6 @@ func digestInfo(h crypto.Hash, digest []byte) ([]byte, error) {
 		oid = "\x60\x86\x48\x01\x65\x03\x04\x02\x02"
 	case crypto.SHA512:
 		oid = "\x60\x86\x48\x01\x65\x03\x04\x02\x03"
-	case crypto.RIPEMD160:
-		oid = "\x2b\x24\x03\x02\x01"
 	default:
 		return nil, fmt.Errorf("keycard: RSA signature of a %v digest: %w", h, ErrUnsupported)
 	}
