@@ -15,6 +15,7 @@ var sections = []struct {
 	run         func(w io.Writer) error
 }{
 	{"modes", "radio samples in, aircraft out", modesSection},
+	{"nat64", "one packet between IPv4 and IPv6, in place", nat64Section},
 	{"radix6", "routes by destination and source", radix6Section},
 	{"openpgpdns", "keys that every client finds", openpgpdnsSection},
 }

@@ -1,0 +1,136 @@
+// Command prefix64 calculates with the translation prefixes of RFC 6052:
+//
+//	prefix64 embed PREFIX IPV4...      the IPv6 addresses for IPv4 addresses
+//	prefix64 extract PREFIX IPV6...    the IPv4 addresses in IPv6 addresses
+//	prefix64 neutral PREFIX...         checksum-neutral /96 prefixes inside others
+//	prefix64 check PREFIX...           what there is to say about prefixes
+//
+// Each result stands on a line of its own.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+
+	"signalbox.example/nat64"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	fs := flag.NewFlagSet("prefix64", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.Usage = func() {
+		fmt.Fprintln(stderr, `usage: prefix64 embed PREFIX IPV4...     the IPv6 address for each IPv4 address
+       prefix64 extract PREFIX IPV6...   the IPv4 address in each IPv6 address
+       prefix64 neutral PREFIX...        a checksum-neutral /96 inside each prefix
+       prefix64 check PREFIX...          what each prefix is`)
+	}
+	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
+		return 2
+	}
+	words := fs.Args()
+	if len(words) < 2 || (words[0] == "embed" || words[0] == "extract") && len(words) < 3 {
+		fs.Usage()
+		return 2
+	}
+	var f func([]string, io.Writer) error
+	switch words[0] {
+	case "embed":
+		f = embed
+	case "extract":
+		f = extract
+	case "neutral":
+		f = neutral
+	case "check":
+		f = check
+	default:
+		fmt.Fprintf(stderr, "prefix64: unknown command %q\n", words[0])
+		return 2
+	}
+	if err := f(words[1:], stdout); err != nil {
+		fmt.Fprintf(stderr, "prefix64: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func embed(args []string, w io.Writer) error {
+	p, err := nat64.ParsePrefix(args[0])
+	if err != nil {
+		return err
+	}
+	for _, s := range args[1:] {
+		a, err := netip.ParseAddr(s)
+		if err != nil || !a.Is4() {
+			return fmt.Errorf("%q is no IPv4 address", s)
+		}
+		if !p.Allowed(a) {
+			return fmt.Errorf("%v is not global and must not go behind %v (RFC 6052 section 3.1)", a, p)
+		}
+		fmt.Fprintln(w, p.Embed(a))
+	}
+	return nil
+}
+
+func extract(args []string, w io.Writer) error {
+	p, err := nat64.ParsePrefix(args[0])
+	if err != nil {
+		return err
+	}
+	for _, s := range args[1:] {
+		a, err := netip.ParseAddr(s)
+		if err != nil || !a.Is6() {
+			return fmt.Errorf("%q is no IPv6 address", s)
+		}
+		v4, ok := p.Extract(a)
+		if !ok {
+			return fmt.Errorf("%v is not in %v", a, p)
+		}
+		fmt.Fprintln(w, v4)
+	}
+	return nil
+}
+
+func neutral(args []string, w io.Writer) error {
+	for _, s := range args {
+		within, err := netip.ParsePrefix(s)
+		if err != nil {
+			return fmt.Errorf("%q is no prefix", s)
+		}
+		p, err := nat64.Neutral(within)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(w, p)
+	}
+	return nil
+}
+
+func check(args []string, w io.Writer) error {
+	for _, s := range args {
+		p, err := nat64.ParsePrefix(s)
+		if err != nil {
+			return err
+		}
+		is := []string{"valid"}
+		if p.IsWellKnown() {
+			is = append(is, "well-known: global IPv4 addresses only (RFC 6052 section 3.1)")
+		}
+		if netip.MustParsePrefix("64:ff9b:1::/48").Overlaps(p.Netip()) {
+			is = append(is, "local use (RFC 8215)")
+		}
+		if p.ChecksumNeutral() {
+			is = append(is, "checksum-neutral (RFC 6052 section 4.1)")
+		}
+		fmt.Fprintf(w, "%v: %s\n", p, strings.Join(is, ", "))
+	}
+	return nil
+}

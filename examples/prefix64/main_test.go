@@ -1,0 +1,41 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestCommandLine(t *testing.T) {
+	for _, x := range []struct {
+		args string
+		code int
+		out  string
+		err  string
+	}{
+		{"-h", 0, "", "usage: prefix64"},
+		{"", 2, "", "usage: prefix64"},
+		{"embed 64:ff9b::/96", 2, "", "usage: prefix64"},
+		{"turn 64:ff9b::/96", 2, "", `prefix64: unknown command "turn"`},
+		{"embed 2001:db8:122::/48 192.0.2.33 198.51.100.1", 0, "2001:db8:122:c000:2:2100::\n2001:db8:122:c633:64:100::\n", ""},
+		{"embed 64:ff9b::/96 8.8.8.8", 0, "64:ff9b::808:808\n", ""},
+		{"embed 64:ff9b::/96 10.0.0.1", 1, "", "not global"},
+		{"embed 64:ff9b::/95 8.8.8.8", 1, "", "prefix length"},
+		{"embed 64:ff9b::/96 x", 1, "", "no IPv4 address"},
+		{"extract 2001:db8:122::/48 2001:db8:122:c000:2:2100::", 0, "192.0.2.33\n", ""},
+		{"extract 2001:db8:122::/48 2001:db8:123::", 1, "", "is not in"},
+		{"extract 2001:db8:122::/48 1.2.3.4", 1, "", "no IPv6 address"},
+		{"extract 2001:db8:122:: ::", 1, "", "cannot be read"},
+		{"neutral 64:ff9b:1::/48 2001:db8::/32", 0, "64:ff9b:1:fffe::/96\n2001:db8:d246::/96\n", ""},
+		{"neutral 2001:db8::/90", 1, "", "out of range"},
+		{"neutral x", 1, "", "no prefix"},
+		{"check 64:ff9b::/96 64:ff9b:1::/96 2001:db8::/32", 0, "64:ff9b::/96: valid, well-known: global IPv4 addresses only (RFC 6052 section 3.1), checksum-neutral (RFC 6052 section 4.1)\n64:ff9b:1::/96: valid, local use (RFC 8215)\n2001:db8::/32: valid\n", ""},
+		{"check 10.0.0.0/8", 1, "", "family"},
+	} {
+		var out, stderr bytes.Buffer
+		code := run(strings.Fields(x.args), nil, &out, &stderr)
+		if code != x.code || out.String() != x.out || !strings.Contains(stderr.String(), x.err) || code != 0 && stderr.Len() == 0 {
+			t.Errorf("%s: %d, %q, %q", x.args, code, out.String(), stderr.String())
+		}
+	}
+}
