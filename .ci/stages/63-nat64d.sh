@@ -2,4 +2,4 @@
 # Tayga beside it, and Debian's 6.1 and 6.12 kernels.
 export SIGNALBOX_REQUIRE=vectors,netns,bpf,tayga,guest
 go test -run Integration ./nat64/tun ./nat64/fastpath
-go test -run Integration ./examples/nat64d
+go test -run Integration ./examples/nat64d ./examples/clat
