@@ -320,26 +320,42 @@ func TestRealCaptures(t *testing.T) {
 		"1641427457780": {"8dad929358b9c6273f002169c02e 8daa2bc4f82100020049b8db9449 02e1971ce17c84 8da0aaa058bf163fcf860013e840",
 			"8dab1db2990ca52e1804acba05ad 8dabc329990c0e162070978021db 5dacf497096899 8dacf497582b76194ee8aef76714 8dacf497990cb790b098954cda65"},
 		"1641428106243": {"8da8aac8990c30b51808aa24e573 02e19838bff1d9 8dada6b9990cf61e4848af2a8656 8da4ba025885462008fa0a4a6eb2 8da70bd158b99203f07f5b00f2ac 8da4ba0299115f301074a72db6ff",
-			"8da6b87a58c3822188c513aa8ea1"},
-		"1641428165033": {"8da79de99909932f780c9e2f2f8f 8dac04d358a7820a86ac3709e689 8dac04d3ea4288669b5c082751d4 8da79de958bdf59c85104874adad 5dad92936265f5", ""},
+			"8da6b87a58c3822188c513aa8ea1 02e192bed12058 8dad2ea4990c8629b844a0d5067f"},
+		"1641428165033": {"8da79de99909932f780c9e2f2f8f 8dac04d358a7820a86ac3709e689 8dac04d3ea4288669b5c082751d4 8da79de958bdf59c85104874adad 5dad92936265f5",
+			"8da4fd6f9909ea203804b01b9649 5da70bd17359a0 5daa88d233905b"},
 	} {
 		path := vectors.Path(t, "modes/test_"+name+".iq")
-		_, stdout, stderr := command(t, nil, "-in", path, "-format", "sc16", "-repair", "1", "-raw", "-known", "ad9293")
-		if stderr != "" {
-			t.Error(stderr)
-		}
 		want, more := strings.Fields(c.want), strings.Fields(c.more)
-		for l := range strings.Lines(stdout) {
-			hex := strings.ToLower(strings.Trim(l, "*;\n"))
-			if i := slices.Index(want, hex); i >= 0 {
-				want = slices.Delete(want, i, i+1)
-			} else if !slices.Contains(more, hex) {
-				t.Errorf("%s: %s is not in the list", name, hex)
+		// With one bit repaired by parity the only squitter of ad9293 counts as
+		// repaired and does not vouch for its DF0. Soft repair finds it clean, and
+		// more frames still.
+		for _, flags := range [][]string{{"-repair", "1", "-known", "ad9293"}, {"-repair", "soft"}} {
+			_, stdout, stderr := command(t, nil, append(flags, "-in", path, "-format", "sc16", "-raw")...)
+			if stderr != "" {
+				t.Error(stderr)
 			}
-			rightParity(t, hex, 0xad9293, 0xa8aac8)
-		}
-		if len(want) > 0 {
-			t.Errorf("%s: %v not found", name, want)
+			found, known := map[string]bool{}, []uint32{}
+			for l := range strings.Lines(stdout) {
+				hex := strings.ToLower(strings.Trim(l, "*;\n"))
+				found[hex] = true
+				if f, err := modes.ParseHex(hex); err == nil && (f.DF() == 17 || f.DF() == 11) {
+					var m modes.Message
+					modes.Decode(&f, &m)
+					known = append(known, m.Address.Value)
+				}
+			}
+			for _, hex := range want {
+				if !found[hex] {
+					t.Errorf("%s %v: %s not found", name, flags, hex)
+				}
+			}
+			for hex := range found {
+				rightParity(t, hex, known...)
+				if slices.Contains(want, hex) || slices.Contains(more, hex) {
+					continue
+				}
+				t.Errorf("%s %v: %s is not in the list", name, flags, hex)
+			}
 		}
 	}
 }

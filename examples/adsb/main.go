@@ -107,7 +107,7 @@ func parse(args []string) (o options, help string, err error) {
 	fs.StringVar(&o.in, "in", "", "`source`: a file, - for standard input, rtltcp://HOST:PORT, beast://HOST:PORT or avr://HOST:PORT")
 	fs.StringVar(&o.format, "format", "", "`format` of the input: uc8 (default), cs8, sc16, sc16q11, cf32, avr, hex or beast")
 	fs.IntVar(&o.rate, "rate", demod.DefaultRate, "samples a second")
-	repair := fs.String("repair", "", "bits that are repaired: none, 1, 2 or soft (default 1; for frames that come as frames none)")
+	repair := fs.String("repair", "", "bits that are repaired: none, 1, 2 or soft (default soft; for frames that come as frames none)")
 	effort := fs.String("effort", "default", "processor time for sensitivity: fast, default or max")
 	ref := fs.String("ref", "", "`LAT,LON` of the receiver in degrees: for surface positions and range checks")
 	known := fs.String("known", "", "addresses taken as already seen: `HEX,HEX,...`")
@@ -199,7 +199,7 @@ func (o *options) check(repair, effort, ref, known string) error {
 	}
 	switch repair {
 	case "":
-		o.repair = demod.RepairOne
+		o.repair = demod.RepairSoft
 	case "none":
 		o.repair = demod.RepairNone
 	case "1":
