@@ -241,10 +241,10 @@ type filler struct {
 	entries, lengths []byte
 	width            int
 	count            uint32 // entries so far
-	cells            []byte
+	cells            []cell
 	topBits          [topCells]uint64
 	at               uint32 // /18 whose cell is being filled
-	cell             uint64
+	marks            uint64 // its bits
 	base             uint32
 }
 
@@ -260,12 +260,9 @@ func (f *filler) append(code uint32, slen uint8, lengths bool) {
 
 // flush stores the cell that is being filled.
 func (f *filler) flush() {
-	var c [cellBytes]byte
-	binary.LittleEndian.PutUint64(c[:], f.cell)
-	binary.LittleEndian.PutUint32(c[8:], f.base)
-	f.cells = append(f.cells, c[:]...)
+	f.cells = append(f.cells, cell{uint32(f.marks), uint32(f.marks >> 32), f.base})
 	f.topBits[f.at>>6] |= 1 << (f.at & 63)
-	f.cell, f.base = 0, f.count-1
+	f.marks, f.base = 0, f.count-1
 }
 
 // moveTo makes an /18 the one that is being filled. Those in between share an
@@ -283,7 +280,7 @@ func (f *filler) moveTo(at uint32) {
 
 func (f *filler) mark(slash24 uint32) {
 	f.moveTo(slash24 >> 6)
-	f.cell |= 1 << (slash24 & 63)
+	f.marks |= 1 << (slash24 & 63)
 }
 
 // build makes a snapshot of sorted routes.
@@ -334,24 +331,24 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 		f.flush()
 	}
 
-	b := parts{header: header{routes: uint32(len(rs)), width: uint8(width), inline: c.inline, maxCode: c.max, deepFirst: f.count}}
+	s := &Snapshot[V]{inline: c.inline}
+	s.deepFirst = f.count
 	if o.Layout == Fast {
 		spare := 0
 		for _, d := range deepRuns {
 			spare += d[1] - d[0] + 1
 		}
 		f.spread(spare, o.Prefixes)
-		b.header.layout = Fast
-		b.header.deepFirst = f.count
+		s.deepFirst = f.count
 	} else {
-		b.top, b.cells = f.topTable(), f.cells
+		s.top, s.cells = f.topTable(), f.cells
 	}
 
 	// The /24s with longer routes inside.
 	if n := len(deepRuns); n > 0 {
 		size := 1 << bits.Len(uint(2*n-1))
-		b.deep = make([]byte, size*slotBytes)
-		shift := uint8(32 - bits.Len(uint(size-1)))
+		s.deep = make([]slot, size)
+		s.deepShift = shiftOf(size)
 		for _, d := range deepRuns {
 			first := f.count
 			group := runs[d[0]:d[1]]
@@ -359,36 +356,40 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 			if group[0].start&255 != 0 {
 				before := runs[d[0]-1]
 				f.append(before.code, before.slen, o.Prefixes)
-				b.deepStarts = append(b.deepStarts, 0)
+				s.starts = append(s.starts, 0)
 			}
 			for _, r := range group {
 				f.append(r.code, r.slen, o.Prefixes)
-				b.deepStarts = append(b.deepStarts, byte(r.start))
+				s.starts = append(s.starts, byte(r.start))
 			}
-			i := hash24(id, shift)
-			for binary.LittleEndian.Uint32(b.deep[i*slotBytes+4:]) != 0 {
+			i := hash24(id, s.deepShift)
+			for s.deep[i].first != 0 {
 				i = (i + 1) & uint32(size-1)
 			}
-			binary.LittleEndian.PutUint32(b.deep[i*slotBytes:], id<<8|(f.count-first-1))
-			binary.LittleEndian.PutUint32(b.deep[i*slotBytes+4:], first)
+			s.deep[i] = slot{id<<8 | (f.count - first - 1), first}
 		}
 	}
-	b.entries, b.lengths, b.header.entries = f.entries, f.lengths, f.count
-	s := &Snapshot[V]{}
-	s.use(b.header, b.blob())
-	if !c.inline {
+	s.entries = append(f.entries, 0, 0, 0)
+	s.lengths, s.width, s.mask = f.lengths, uint32(width), mask
+	if c.inline {
+		s.shift = inlineShift[V]()
+	} else {
 		s.values = slices.Clip(c.values)
 	}
+	s.header = header{layout: o.Layout, width: uint8(width), inline: c.inline, lengths: o.Prefixes, routes: uint32(len(rs)),
+		entries: f.count, maxCode: c.max, cells: uint32(len(s.cells)), deepFirst: s.deepFirst, slots: uint32(len(s.deep))}
 	return s
 }
 
+// shiftOf is the shift of a hash with so many slots, a power of two.
+func shiftOf(size int) uint8 { return uint8(32 - bits.Len(uint(size-1))) }
+
 // topTable returns the cells of the top.
-func (f *filler) topTable() []byte {
-	top := make([]byte, topCells*cellBytes)
+func (f *filler) topTable() *[topCells]cell {
+	top := new([topCells]cell)
 	base := ^uint32(0)
 	for i, b := range f.topBits {
-		binary.LittleEndian.PutUint64(top[i*cellBytes:], b)
-		binary.LittleEndian.PutUint32(top[i*cellBytes+8:], base)
+		top[i] = cell{uint32(b), uint32(b >> 32), base}
 		base += uint32(bits.OnesCount64(b))
 	}
 	return top
@@ -398,7 +399,7 @@ func (f *filler) topTable() []byte {
 // room for spare more.
 func (f *filler) spread(spare int, lengths bool) {
 	top, w := f.topTable(), f.width
-	entries := make([]byte, 1<<24*w, (1<<24+spare)*w)
+	entries := make([]byte, 1<<24*w, (1<<24+spare)*w+3)
 	var lens []byte
 	if lengths {
 		lens = make([]byte, 1<<24, 1<<24+spare)
@@ -427,8 +428,7 @@ func (f *filler) spread(spare int, lengths bool) {
 		if f.topBits[at>>6]>>(at&63)&1 == 0 {
 			continue
 		}
-		n := position(top, at>>6, at)
-		for b := binary.LittleEndian.Uint64(f.cells[n*cellBytes:]); b != 0; b &= b - 1 {
+		for b := f.cells[top[at>>6].position(at)].bits(); b != 0; b &= b - 1 {
 			p := at<<6 | uint32(bits.TrailingZeros64(b))
 			if e != ^uint32(0) {
 				fill(p, e)

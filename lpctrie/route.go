@@ -130,11 +130,11 @@ const (
 // 0x01020304, the form that LookupKey takes. It reports false for anything
 // but IPv4, IPv4-mapped IPv6 included.
 func KeyOf(a netip.Addr) (key uint32, ok bool) {
-	if !a.Is4() {
-		return 0, false
+	if a.Is4() {
+		b := a.As4()
+		key, ok = binary.BigEndian.Uint32(b[:]), true
 	}
-	b := a.As4()
-	return binary.BigEndian.Uint32(b[:]), true
+	return
 }
 
 // AddrOf is the inverse of [KeyOf].

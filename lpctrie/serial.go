@@ -10,8 +10,9 @@ import (
 )
 
 // The serialised form of a snapshot is its memory: a header and the arrays one
-// after the other, so that a file can be used where it lies, mapped into the
-// memory of many processes. All numbers are little-endian.
+// after the other. The entries, which are most of it, are used where they lie,
+// so that many processes can share them in a file mapped into memory. All
+// numbers are little-endian.
 //
 //	 0  8  "lpcsnap\n"
 //	 8  4  version, 1
@@ -21,7 +22,7 @@ import (
 //	inline, 2 there are lengths     27  1  0
 //	28  4  routes     32  4  entries     36  4  largest code
 //	40  4  cells      44  4  number of the first deep entry
-//	48  4  hash slots 52  4  number of values in the list
+//	48  4  hash slots (a power of two or 0)   52  4  values in the list
 //	56  8  length of the list in bytes
 //	64     top (4096 cells, compact only), cells, hash slots, entries with three
 //	       spare bytes, deep starts, lengths, list of values
@@ -50,11 +51,10 @@ type header struct {
 	valuesBytes uint64
 }
 
-// parts are the arrays of a snapshot before they are put together.
-type parts struct {
-	header                                         header
-	top, cells, deep, entries, deepStarts, lengths []byte
-}
+const (
+	cellBytes = 12
+	slotBytes = 8
+)
 
 // sizes returns how long the arrays are: top, cells, slots, entries, starts,
 // lengths. They fit an int64 whatever the header says.
@@ -72,41 +72,56 @@ func (h *header) sizes() (n [6]int64) {
 	return n
 }
 
-// blob returns header and arrays in one piece, without the list of values and
-// without the fields of the header that depend on it.
-func (p *parts) blob() []byte {
-	h := &p.header
-	h.cells, h.slots, h.lengths = uint32(len(p.cells)/cellBytes), uint32(len(p.deep)/slotBytes), p.lengths != nil
+// bytes returns the length of header and arrays without the list of values.
+func (h *header) bytes() int {
 	total := int64(headerBytes)
 	for _, n := range h.sizes() {
 		total += n
 	}
-	b := make([]byte, headerBytes, total)
-	for _, part := range [][]byte{p.top, p.cells, p.deep, p.entries, {0, 0, 0}, p.deepStarts, p.lengths} {
-		b = append(b, part...)
+	return int(total)
+}
+
+func appendCells(b []byte, cells []cell) []byte {
+	for _, c := range cells {
+		b = binary.LittleEndian.AppendUint32(b, c.lo)
+		b = binary.LittleEndian.AppendUint32(b, c.hi)
+		b = binary.LittleEndian.AppendUint32(b, c.base)
 	}
 	return b
 }
 
-// use makes the snapshot refer to the arrays in a blob.
-func (s *Snapshot[V]) use(h header, blob []byte) {
-	s.header, s.blob = h, blob
-	s.width, s.mask = uint32(h.width), uint32(1<<(8*h.width)-1)
-	s.fast, s.inline, s.deepFirst = h.layout == Fast, h.inline, h.deepFirst
-	if h.inline {
-		s.shift = inlineShift[V]()
+func readCells(cells []cell, b []byte) {
+	for i := range cells {
+		c := b[i*cellBytes:][:cellBytes]
+		cells[i] = cell{binary.LittleEndian.Uint32(c), binary.LittleEndian.Uint32(c[4:]), binary.LittleEndian.Uint32(c[8:])}
 	}
-	if h.slots > 0 {
-		s.deepShift = uint8(32 - bits.Len32(h.slots-1))
-	}
+}
+
+// use makes the index of the arrays in a serialised form. Cells and hash are
+// copied, the rest is not.
+func (s *index) use(h header, data []byte) {
+	s.header = h
+	s.width, s.mask, s.deepFirst = uint32(h.width), uint32(1<<(8*h.width)-1), h.deepFirst
 	at := int64(headerBytes)
 	sizes := h.sizes()
 	next := func(i int) []byte {
 		from := at
 		at += sizes[i]
-		return blob[from:at:at]
+		return data[from:at:at]
 	}
-	s.top, s.cells, s.deep, s.entries, s.deepStarts = next(0), next(1), next(2), next(3), next(4)
+	if top := next(0); h.layout == Compact {
+		s.top = new([topCells]cell)
+		readCells(s.top[:], top)
+	}
+	s.cells = make([]cell, h.cells)
+	readCells(s.cells, next(1))
+	if deep := next(2); h.slots > 0 {
+		s.deep, s.deepShift = make([]slot, h.slots), shiftOf(int(h.slots))
+		for i := range s.deep {
+			s.deep[i] = slot{binary.LittleEndian.Uint32(deep[i*slotBytes:]), binary.LittleEndian.Uint32(deep[i*slotBytes+4:])}
+		}
+	}
+	s.entries, s.starts = next(3), next(4)
 	if h.lengths {
 		s.lengths = next(5)
 	}
@@ -129,14 +144,25 @@ func (s *Snapshot[V]) Encode(w io.Writer, appendValue func([]byte, V) []byte) er
 			list = append(list, one...)
 		}
 	}
+	var arrays []byte
+	if s.top != nil {
+		arrays = appendCells(arrays, s.top[:])
+	}
+	arrays = appendCells(arrays, s.cells)
+	for _, sl := range s.deep {
+		arrays = binary.LittleEndian.AppendUint32(arrays, sl.id)
+		arrays = binary.LittleEndian.AppendUint32(arrays, sl.first)
+	}
+	body := [][]byte{arrays, s.entries, s.starts, s.lengths, list}
 	h := s.header
 	h.values, h.valuesBytes = uint32(len(s.values)), uint64(len(list))
-	head := h.encode(len(s.blob) + len(list))
+	head := h.encode(h.bytes() + len(list))
 	sum := crc32.Checksum(head[16:], castagnoli())
-	sum = crc32.Update(sum, castagnoli(), s.blob[headerBytes:])
-	sum = crc32.Update(sum, castagnoli(), list)
+	for _, b := range body {
+		sum = crc32.Update(sum, castagnoli(), b)
+	}
 	binary.LittleEndian.PutUint32(head[12:], sum)
-	for _, b := range [][]byte{head, s.blob[headerBytes:], list} {
+	for _, b := range append([][]byte{head}, body...) {
 		if _, err := w.Write(b); err != nil {
 			return err
 		}
@@ -177,9 +203,9 @@ func decodeHeader(b []byte) (h header) {
 	return h
 }
 
-// Open returns the snapshot that [Snapshot.Encode] wrote. It does not copy the
-// data, which must not change as long as the snapshot is in use; mapped into
-// memory it can be shared by many processes. Values that are not inline are
+// Open returns the snapshot that [Snapshot.Encode] wrote. It uses most of the
+// data where it is, so that must not change as long as the snapshot is in use;
+// mapped into memory it can be shared by many processes. Values that are not inline are
 // made by decode, which must not keep its argument; nil will do for integers
 // and strings. V need not be the type that was encoded, as long as its values
 // can be made: an integer type must hold the largest value.
@@ -216,8 +242,8 @@ func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], err
 	if total != int64(len(data)) {
 		return nil, bad("arrays of %d bytes in %d", total, len(data))
 	}
-	s := &Snapshot[V]{}
-	s.use(h, data[:int64(len(data))-int64(h.valuesBytes)])
+	s := &Snapshot[V]{inline: h.inline}
+	s.use(h, data)
 	if why := s.check(); why != "" {
 		return nil, bad("%s", why)
 	}
@@ -228,6 +254,7 @@ func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], err
 		if h.maxCode > 0 && uint64(h.maxCode-1) > maxOf[V]() {
 			return nil, bad("the value %d does not fit %v", h.maxCode-1, reflect.TypeFor[V]())
 		}
+		s.shift = inlineShift[V]()
 		return s, nil
 	}
 	if h.maxCode != h.values {
@@ -262,20 +289,19 @@ func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], err
 }
 
 // check looks at every reference inside the arrays.
-func (s *Snapshot[V]) check() (why string) {
+func (s *index) check() (why string) {
 	h := &s.header
-	within := func(cells []byte, limit uint32) bool {
-		for ; len(cells) >= cellBytes; cells = cells[cellBytes:] {
-			b := binary.LittleEndian.Uint64(cells)
-			base := binary.LittleEndian.Uint32(cells[8:])
-			lo, hi := base+uint32(b&1), base+uint32(bits.OnesCount64(b))
+	within := func(cells []cell, limit uint32) bool {
+		for _, c := range cells {
+			b := c.bits()
+			lo, hi := c.base+uint32(b&1), c.base+uint32(bits.OnesCount64(b))
 			if lo > hi || hi >= limit {
 				return false
 			}
 		}
 		return true
 	}
-	if !within(s.top, h.cells) || !within(s.cells, h.deepFirst) {
+	if s.top != nil && !within(s.top[:], h.cells) || !within(s.cells, h.deepFirst) {
 		return "a cell refers to nothing"
 	}
 	// Entries: codes up to the largest, all ones only above /24.
@@ -292,13 +318,10 @@ func (s *Snapshot[V]) check() (why string) {
 		return "an entry refers to a hash that is not there"
 	}
 	empty := uint32(0)
-	for slots := s.deep; len(slots) >= slotBytes; slots = slots[slotBytes:] {
-		id, first := binary.LittleEndian.Uint32(slots), binary.LittleEndian.Uint32(slots[4:])
-		if first == 0 {
+	for _, sl := range s.deep {
+		if sl.first == 0 {
 			empty++
-			continue
-		}
-		if first < h.deepFirst || uint64(first)+uint64(id&255)+1 > uint64(h.entries) {
+		} else if sl.first < h.deepFirst || uint64(sl.first)+uint64(sl.id&255)+1 > uint64(h.entries) {
 			return "a hash slot refers to nothing"
 		}
 	}

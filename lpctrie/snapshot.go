@@ -51,51 +51,61 @@ type CompileOptions struct {
 // number of the entry before its first. What is below a /24 is found by a hash
 // of its 24 bits: a sorted list of last octets at which entries begin.
 type Snapshot[V any] struct {
-	top, cells []byte
-	entries    []byte // width bytes each, three spare ones behind
-	mask       uint32 // the code of all ones, width bytes
-	width      uint32
-	fast       bool
-	inline     bool  // codes are values plus one
-	shift      uint8 // see inlineValue
-	deepShift  uint8 // of the hash
-	values     []V   // by code minus one, unless inline
-	deep       []byte
-	deepFirst  uint32 // number of the first entry below a /24
-	deepStarts []byte // last octet at which each of those begins
-	lengths    []byte // suffix length of each entry, or nil
-	blob       []byte // all of the above but values, as it is serialised
-	header     header
+	index
+	inline bool  // codes are values plus one
+	shift  uint8 // see inlineValue
+	values []V   // by code minus one, unless inline
 }
 
-const (
-	cellBytes = 12
-	topCells  = 1 << 12
-	slotBytes = 8
-)
-
-// position returns the number that cell n of a list gives to its position p,
-// 0 to 63.
-func position(cells []byte, n, p uint32) uint32 {
-	c := cells[uint(n)*cellBytes:][:cellBytes]
-	return binary.LittleEndian.Uint32(c[8:]) + uint32(bits.OnesCount64(binary.LittleEndian.Uint64(c)<<(^p&63)))
+// An index is the part of a snapshot that does not depend on V: from an address
+// to a code.
+type index struct {
+	top       *[topCells]cell // nil if fast
+	cells     []cell
+	entries   []byte // width bytes each, three spare ones behind
+	mask      uint32 // the code of all ones, width bytes
+	width     uint32
+	deepShift uint8 // of the hash
+	deep      []slot
+	deepFirst uint32 // number of the first entry below a /24
+	starts    []byte // last octet at which each of those begins
+	lengths   []byte // suffix length of each entry, or nil
+	header    header
 }
+
+const topCells = 1 << 12
+
+// A cell is 64 bits in two halves, so that it takes 12 bytes and not 16, and
+// the number of the entry (or cell) before its first; that is all ones before
+// the very first.
+type cell struct{ lo, hi, base uint32 }
+
+func (c *cell) bits() uint64 { return uint64(c.lo) | uint64(c.hi)<<32 }
+
+// position returns the number of the entry for the position p & 63.
+func (c *cell) position(p uint32) uint32 {
+	return c.base + uint32(bits.OnesCount64(c.bits()<<(^p&63)))
+}
+
+// A slot of the hash: a /24 and the number of its entries minus one in the
+// lowest 8 bits, and its first entry, 0 for an empty slot.
+type slot struct{ id, first uint32 }
 
 // entry returns the code at a position.
-func (s *Snapshot[V]) entry(at uint32) uint32 {
-	return binary.LittleEndian.Uint32(s.entries[uint(at)*uint(s.width):][:4]) & s.mask
+func (s *index) entry(at uint32) uint32 {
+	return binary.LittleEndian.Uint32(s.entries[uint(at)*uint(s.width):]) & s.mask
 }
 
 // find returns the number of the entry of an address, above /24.
-func (s *Snapshot[V]) find(key uint32) uint32 {
-	if s.fast {
+func (s *index) find(key uint32) uint32 {
+	if s.top == nil {
 		return key >> 8
 	}
-	return position(s.cells, position(s.top, key>>20, key>>14), key>>8)
+	return s.cells[s.top[key>>20].position(key>>14)].position(key >> 8)
 }
 
 // code returns the code of an address.
-func (s *Snapshot[V]) code(key uint32) uint32 {
+func (s *index) code(key uint32) uint32 {
 	c := s.entry(s.find(key))
 	if c == s.mask {
 		return s.entry(s.findDeep(key))
@@ -106,20 +116,18 @@ func (s *Snapshot[V]) code(key uint32) uint32 {
 // findDeep returns the number of the entry of an address in a /24 with longer
 // routes. The first entry, which says nothing about any address, stands for an
 // address that is not there, which only a forged snapshot can bring about.
-func (s *Snapshot[V]) findDeep(key uint32) uint32 {
-	slots := uint32(len(s.deep) / slotBytes)
+func (s *index) findDeep(key uint32) uint32 {
+	size := uint32(len(s.deep))
 	for i := hash24(key>>8, s.deepShift); ; i++ {
-		i &= slots - 1
-		slot := s.deep[i*slotBytes:][:slotBytes]
-		id, first := binary.LittleEndian.Uint32(slot), binary.LittleEndian.Uint32(slot[4:])
-		if first == 0 {
+		sl := s.deep[i&(size-1)]
+		if sl.first == 0 {
 			return 0
 		}
-		if id>>8 != key>>8 {
+		if sl.id>>8 != key>>8 {
 			continue
 		}
 		// The last start that is not above the last octet; the first is 0.
-		starts := s.deepStarts[first-s.deepFirst:][:id&255+1]
+		starts := s.starts[sl.first-s.deepFirst:][:sl.id&255+1]
 		lo, n := 0, len(starts)
 		for n > 1 {
 			half := n / 2
@@ -128,7 +136,7 @@ func (s *Snapshot[V]) findDeep(key uint32) uint32 {
 			}
 			n -= half
 		}
-		return first + uint32(lo)
+		return sl.first + uint32(lo)
 	}
 }
 
@@ -138,13 +146,23 @@ func hash24(k uint32, shift uint8) uint32 { return k * 0x9e3779b1 >> (shift & 31
 // Anything but an IPv4 address finds nothing.
 func (s *Snapshot[V]) Lookup(a netip.Addr) (v V, ok bool) {
 	if key, is4 := KeyOf(a); is4 {
-		return s.Value(s.code(key))
+		if c := s.code(key); s.inline && c != 0 {
+			return inlineValue[V](c-1, s.shift), true
+		} else {
+			return s.Value(c)
+		}
 	}
 	return v, false
 }
 
 // LookupKey is Lookup for an address in host order (see [KeyOf]).
-func (s *Snapshot[V]) LookupKey(key uint32) (v V, ok bool) { return s.Value(s.code(key)) }
+func (s *Snapshot[V]) LookupKey(key uint32) (v V, ok bool) {
+	if c := s.code(key); s.inline && c != 0 {
+		return inlineValue[V](c-1, s.shift), true
+	} else {
+		return s.Value(c)
+	}
+}
 
 // LookupPrefix returns the prefix of the longest match as well, if the
 // snapshot was compiled with Prefixes; otherwise the prefix is the zero one.
@@ -196,17 +214,14 @@ func (s *Snapshot[V]) Len() int { return int(s.header.routes) }
 func (s *Snapshot[V]) Entries() int { return int(s.header.entries) }
 
 // Bytes returns the size in memory, values in a list not counted.
-func (s *Snapshot[V]) Bytes() int { return len(s.blob) }
+func (s *Snapshot[V]) Bytes() int { return s.header.bytes() }
 
 // Width returns the size of an entry in bytes, 1 to 4.
 func (s *Snapshot[V]) Width() int { return int(s.width) }
 
 // Layout returns the layout.
 func (s *Snapshot[V]) Layout() Layout {
-	if s.fast {
-		return Fast
-	}
-	return Compact
+	return s.header.layout
 }
 
 // batch is how many lookups go through the stages together. Each stage is a
@@ -236,33 +251,41 @@ func (s *Snapshot[V]) LookupCodes(keys, codes []uint32) int {
 	return found
 }
 
-func (s *Snapshot[V]) codes32(keys, codes *[batch]uint32) int {
-	var at [batch]uint32
-	if s.fast {
+func (s *index) codes32(keys, codes *[batch]uint32) int {
+	if s.top == nil {
 		for i, k := range keys {
-			at[i] = k >> 8
+			codes[i] = k >> 8
 		}
 	} else {
 		top, cells := s.top, s.cells
 		for i, k := range keys {
-			at[i] = position(top, k>>20, k>>14)
+			codes[i] = top[k>>20].position(k >> 14)
 		}
 		for i, k := range keys {
-			at[i] = position(cells, at[i], k>>8)
+			codes[i] = cells[codes[i]].position(k >> 8)
 		}
 	}
 	entries, width, mask := s.entries, uint(s.width), s.mask
-	for i, a := range at {
-		codes[i] = binary.LittleEndian.Uint32(entries[uint(a)*width:][:4]) & mask
+	for i, at := range codes {
+		codes[i] = binary.LittleEndian.Uint32(entries[uint(at)*width:]) & mask
 	}
-	found := 0
-	for i, c := range codes {
-		if c == mask {
-			c = s.entry(s.findDeep(keys[i]))
-			codes[i] = c
+	found, deep := batch, false
+	for _, c := range codes {
+		if c == 0 {
+			found--
 		}
-		if c != 0 {
-			found++
+		deep = deep || c == mask
+	}
+	if deep {
+		found = batch
+		for i, c := range codes {
+			if c == mask {
+				c = s.entry(s.findDeep(keys[i]))
+				codes[i] = c
+			}
+			if c == 0 {
+				found--
+			}
 		}
 	}
 	return found
