@@ -237,7 +237,7 @@ func answers(m []byte, name string, typ uint16) (data [][]byte, alias string, er
 		}
 		alias, at = next, strings.ToLower(next)
 	}
-	return nil, "", ErrServer
+	return nil, "", nameError("too many aliases")
 }
 
 // nameKey is a name as dnsmessage shows it: labels as raw octets joined by dots.

@@ -63,10 +63,7 @@ func lineWidth(width int) int {
 // GPG form has a fixed layout and, like gpg, no TTL.
 func (r Record) AppendText(dst []byte, f Form, width int) []byte {
 	if f == GPG {
-		label, origin, _ := strings.Cut(r.Name, ".")
-		if typ, _, _, _, ok := r.CERT(); ok && typ == CertPGP {
-			label, origin = r.Name, "."
-		}
+		label, origin := cutLabel(r.Name)
 		return appendGPG(dst, label, origin, "", r.Type, r.Data)
 	}
 	dst = append(dst, r.Name...)
@@ -170,6 +167,19 @@ func appendGPG(dst []byte, label, origin, comment string, typ uint16, data []byt
 		data = data[n:]
 	}
 	return append(dst, "\t)\n\n"...)
+}
+
+// cutLabel splits the first label off an absolute name, for a line relative to
+// the rest.
+func cutLabel(name string) (label, rest string) {
+	for i := 0; i < len(name)-1; i++ {
+		if name[i] == '\\' {
+			i++
+		} else if name[i] == '.' {
+			return name[:i], name[i+1:]
+		}
+	}
+	return name, "."
 }
 
 // AppendExportDANE appends what gpg 2.2 --export-options
