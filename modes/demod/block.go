@@ -5,10 +5,15 @@ package demod
 // filters have run in, and ahead, to the end of the last frame that starts
 // in it.
 const (
-	blockSize = 16384
-	behind    = 16
-	ahead     = 336 // a long frame is 288 samples at 2.4 Msps
+	behind = 16
+	ahead  = 336 // a long frame is 288 samples at 2.4 Msps
+	// knownLag is how many blocks later than the judge a block knows the
+	// addresses that were heard. So many blocks can be searched at once.
+	knownLag = 4
 )
+
+// A span is the place of a frame in half samples.
+type span struct{ from, to int }
 
 // A block is the workplace of one worker.
 type block struct {
@@ -16,8 +21,10 @@ type block struct {
 	lim    *limits
 	repair Repair
 
-	first int64 // index of re[0] in the stream
-	valid int   // samples of re that came from the input
+	size  int      // samples from the first that is searched to the next block
+	known []uint32 // addresses heard up to knownLag blocks ago
+	first int64    // index of re[0] in the stream
+	valid int      // samples of re that came from the input
 	re    []float32
 	im    []float32
 	e     []float32
@@ -27,6 +34,9 @@ type block struct {
 
 	busyUntil int
 	busyGate  float32
+
+	certain   []span // frames that are certain, in the order of their ends
+	bareStart bool   // the candidate in work has no preamble
 
 	triedStart, triedBits int // of the last candidate that came to refine
 
@@ -47,9 +57,9 @@ type block struct {
 }
 
 func newBlock(t *template, lim *limits, repair Repair) *block {
-	const n = behind + blockSize + ahead
+	n := behind + lim.block + ahead
 	return &block{
-		t: t, lim: lim, repair: repair,
+		t: t, lim: lim, repair: repair, size: lim.block,
 		re: make([]float32, n), im: make([]float32, n), e: make([]float32, 2*n),
 		out: make([]reading, 0, 32), scratch: make([]float32, 0, n/noiseStep+1),
 		flip: newFlipper(),
@@ -61,6 +71,7 @@ func (b *block) run() {
 	b.out = b.out[:0]
 	b.stats = Stats{Blocks: 1}
 	b.busyUntil, b.triedBits = 0, 0
+	b.certain = b.certain[:0]
 	b.centre()
 	energies(b.e, b.re, b.im, b.t)
 	b.noise = noiseLevel(b.e[:2*b.valid], b.scratch)
@@ -68,7 +79,10 @@ func (b *block) run() {
 		return
 	}
 	b.noise = max(b.noise, noiseFloor)
-	b.scan(2*behind, 2*(behind+blockSize))
+	b.scan(2*behind, 2*(behind+b.size))
+	if b.lim.deep {
+		b.bare(2*behind, 2*(behind+b.size))
+	}
 }
 
 // noiseFloor is the least noise level: below the rounding noise of 16-bit

@@ -127,7 +127,8 @@ type Config struct {
 	ModeAC bool
 	// Workers is the number of goroutines that search blocks of samples at
 	// the same time; 0 and 1 use the caller's only. The results are the same
-	// for any number, but come up to that many blocks later.
+	// for any number, but come up to that many blocks later. More than four
+	// count as four.
 	Workers int
 	// Filter holds the addresses that are known. Receivers on one clock may
 	// share it. Nil means a filter of the Demodulator's own.

@@ -17,6 +17,8 @@ type reading struct {
 	nHard  int         // different hard decisions, the best first:
 	hard   [3][14]byte // from the trellis, the matched filter, the energies
 	margin [3]float32
+	// bare: found without a preamble.
+	bare bool
 	// certified: hard[0] has a parity that vouches for itself.
 	certified bool
 	// flipped is the cheapest repaired squitter or all-call reply that can be
@@ -251,6 +253,7 @@ func (b *block) certify(m int, g float32, bits, start int, level float32, f *[14
 
 func (b *block) covered(m int, g float32, bits int) {
 	b.busyUntil, b.busyGate = m+int(b.t.chip[firstDataChip+2*bits-1]), g
+	b.certain = append(b.certain, span{m - 2, b.busyUntil})
 }
 
 func (b *block) newReading(start, bits int, level float32) *reading {
@@ -260,6 +263,7 @@ func (b *block) newReading(start, bits int, level float32) *reading {
 	gain := b.t.gain[offsetBins][0]
 	r.level = level / (gain * gain)
 	r.bits = bits
+	r.bare = b.bareStart
 	return r
 }
 

@@ -23,6 +23,9 @@ type Demodulator struct {
 	full   int // blocks that are full; blocks[full] is being filled
 	fill   int // samples in it
 
+	judged int                // blocks
+	heard  [knownLag][]uint32 // addresses known behind each of the last blocks
+
 	part  [8]byte // the beginning of a sample
 	nPart int
 	input int64 // whole samples that came in
@@ -46,7 +49,7 @@ func New(c Config) (*Demodulator, error) {
 	if c.Filter == nil {
 		c.Filter = modes.NewAddressFilter(0)
 	}
-	c.Workers = max(c.Workers, 1)
+	c.Workers = min(max(c.Workers, 1), knownLag)
 	d := &Demodulator{config: c, t: template24()}
 	if c.Rate == 2_000_000 {
 		d.t = template20()
@@ -57,6 +60,9 @@ func New(c Config) (*Demodulator, error) {
 		b := newBlock(d.t, &efforts[c.Effort], c.Repair)
 		d.blocks = append(d.blocks, b)
 		d.runs = append(d.runs, func() { b.run(); d.wg.Done() })
+	}
+	for i := range d.heard {
+		d.heard[i] = make([]uint32, 0, maxHeard)
 	}
 	d.restart(0)
 	return d, nil
@@ -115,9 +121,9 @@ func (d *Demodulator) next(emit func(*modes.Frame)) {
 	const overlap = behind + ahead
 	b, c := d.blocks[d.full], d.blocks[d.full+1]
 	b.valid = len(b.re)
-	copy(c.re[:overlap], b.re[blockSize:])
-	copy(c.im[:overlap], b.im[blockSize:])
-	c.first = b.first + blockSize
+	copy(c.re[:overlap], b.re[b.size:])
+	copy(c.im[:overlap], b.im[b.size:])
+	c.first = b.first + int64(b.size)
 	d.full++
 	d.fill = overlap
 	if d.full == len(d.blocks)-1 {
@@ -127,6 +133,9 @@ func (d *Demodulator) next(emit func(*modes.Frame)) {
 
 // work searches the full blocks and moves the open one to the front.
 func (d *Demodulator) work(emit func(*modes.Frame)) {
+	for i, b := range d.blocks[:d.full] {
+		b.known = d.heard[(d.judged+i)%knownLag]
+	}
 	if d.full == 1 {
 		d.blocks[0].run()
 	} else {
@@ -139,6 +148,12 @@ func (d *Demodulator) work(emit func(*modes.Frame)) {
 	for _, b := range d.blocks[:d.full] {
 		d.stats.add(&b.stats)
 		d.judge.judgeBlock(b.out, emit)
+		slot := &d.heard[d.judged%knownLag]
+		*slot = (*slot)[:0]
+		for _, h := range d.judge.heard {
+			*slot = append(*slot, h.address)
+		}
+		d.judged++
 	}
 	d.blocks[0], d.blocks[d.full] = d.blocks[d.full], d.blocks[0]
 	d.runs[0], d.runs[d.full] = d.runs[d.full], d.runs[0]

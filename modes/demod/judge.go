@@ -84,6 +84,10 @@ func (j *judge) reading(r *reading, emit func(*modes.Frame)) {
 			reason = modes.RejectedParity // too many bits may be wrong
 			continue
 		}
+		if r.bare && !j.heardClear(f) {
+			reason = modes.RejectedAddress
+			continue
+		}
 		if reason = j.filter.Match(f, f.Time12); reason == modes.Accepted {
 			j.learn(f)
 			j.emit(f, r.start, emit)
@@ -103,7 +107,7 @@ func (j *judge) reading(r *reading, emit func(*modes.Frame)) {
 			}
 		}
 	case RepairSoft:
-		if r.soft && (r.flips > 0 || j.search(r)) {
+		if r.soft && (r.flips > 0 && !r.bare || j.search(r)) {
 			f.Data, f.Repaired = r.flipped, uint8(r.flips)
 			var sum float32
 			for _, l := range r.llr[:r.bits] {
@@ -120,6 +124,20 @@ func (j *judge) reading(r *reading, emit func(*modes.Frame)) {
 	j.stats.Reasons[reason]++
 }
 
+// heardClear reports whether a frame holds an address in the clear that was
+// heard.
+func (j *judge) heardClear(f *modes.Frame) bool {
+	if df := f.DF(); df != 11 && df != 17 {
+		return false
+	}
+	return j.filter.Seen(clearAddress(f), f.Time12)
+}
+
+// clearAddress returns the address in the clear of a DF11 or DF17.
+func clearAddress(f *modes.Frame) uint32 {
+	return uint32(f.Data[1])<<16 | uint32(f.Data[2])<<8 | uint32(f.Data[3])
+}
+
 // crowd is what an address out of those heard takes off a score: each of them
 // may fit by chance.
 func (j *judge) crowd() float32 { return float32(math.Log(float64(max(1, len(j.heard))))) }
@@ -134,7 +152,7 @@ func (j *judge) learn(f *modes.Frame) {
 
 // note remembers the ICAO address of a DF11 or DF17.
 func (j *judge) note(f *modes.Frame) {
-	address := uint32(f.Data[1])<<16 | uint32(f.Data[2])<<8 | uint32(f.Data[3])
+	address := clearAddress(f)
 	j.filter.Add(address, f.Time12)
 	oldest := 0
 	for i := range j.heard {
