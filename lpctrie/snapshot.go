@@ -93,8 +93,12 @@ type slot struct{ id, first uint32 }
 
 // entry returns the code at a position.
 func (s *index) entry(at uint32) uint32 {
-	return binary.LittleEndian.Uint32(s.entries[uint(at)*uint(s.width):]) & s.mask
+	return load(s.entries, uint(at)*uint(s.width)) & s.mask
 }
+
+// load reads four bytes. With three bounds the compiler need not care for a
+// slice without capacity.
+func load(b []byte, at uint) uint32 { return binary.LittleEndian.Uint32(b[at : at+4 : at+4]) }
 
 // find returns the number of the entry of an address, above /24.
 func (s *index) find(key uint32) uint32 {
@@ -266,29 +270,23 @@ func (s *index) codes32(keys, codes *[batch]uint32) int {
 		}
 	}
 	entries, width, mask := s.entries, uint(s.width), s.mask
+	missed, deep := uint64(0), uint64(0) // counted without branches
 	for i, at := range codes {
-		codes[i] = binary.LittleEndian.Uint32(entries[uint(at)*width:]) & mask
+		c := load(entries, uint(at)*width) & mask
+		codes[i] = c
+		missed += (uint64(c) - 1) >> 63
+		deep += (uint64(c^mask) - 1) >> 63
 	}
-	found, deep := batch, false
-	for _, c := range codes {
-		if c == 0 {
-			found--
-		}
-		deep = deep || c == mask
-	}
-	if deep {
-		found = batch
+	if deep != 0 {
 		for i, c := range codes {
 			if c == mask {
 				c = s.entry(s.findDeep(keys[i]))
 				codes[i] = c
-			}
-			if c == 0 {
-				found--
+				missed += (uint64(c) - 1) >> 63
 			}
 		}
 	}
-	return found
+	return batch - int(missed)
 }
 
 // LookupBatch looks up addresses and stores the values of their longest matches
