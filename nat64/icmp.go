@@ -163,7 +163,7 @@ func layout(quote, extension, room, unit int) (take, padded int, extended bool, 
 
 // error46 translates an ICMPv4 error (RFC 7915 sections 4.2 and 4.3). The
 // result is made in the Scratch.
-func (t *Translator) error46(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ihl int, src6, dst6 addr6) Result {
+func (t *Translator) error46(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ihl int, src6, dst6 addr6) outcome {
 	m := p[ihl:]
 	if len(m) < 8 {
 		return drop(ShortTransport)
@@ -228,7 +228,7 @@ func (t *Translator) error46(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ih
 	if h != nil {
 		*h = VirtioHdr{}
 	}
-	return Result{Forward, Translated46, -1, b, nil}
+	return s.made(Forward, Translated46, b)
 }
 
 // quote46 translates a quoted IPv4 packet into b and returns the length it
@@ -288,7 +288,7 @@ func (c *snapshot) quote46(b, q []byte) (int, Reason) {
 
 // error64 translates an ICMPv6 error (RFC 7915 sections 5.2 and 5.3). The
 // result is made in the Scratch.
-func (t *Translator) error64(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x chain, src4, dst4 uint32) Result {
+func (t *Translator) error64(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x chain, src4, dst4 uint32) outcome {
 	m := p[x.l4:]
 	if len(m) < 8 {
 		return drop(ShortTransport)
@@ -351,7 +351,7 @@ func (t *Translator) error64(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x 
 	if h != nil {
 		*h = VirtioHdr{}
 	}
-	return Result{Forward, Translated64, -1, b, nil}
+	return s.made(Forward, Translated64, b)
 }
 
 // quote64 translates a quoted IPv6 packet into b, as quote46 does for the

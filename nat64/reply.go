@@ -37,7 +37,7 @@ func (t *Translator) mayReply(c *snapshot, s *Scratch) bool {
 // refuse6 drops an IPv6 packet and answers with an ICMPv6 error, if errors
 // are wanted and the packet may be answered with one (RFC 4443 section 2.4
 // (e)). rest is the second word of the error's header.
-func (t *Translator) refuse6(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x chain, icmpError bool, kind, code uint8, rest uint32, why Reason) Result {
+func (t *Translator) refuse6(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x chain, icmpError bool, kind, code uint8, rest uint32, why Reason) outcome {
 	src, dst := load6(p[8:]), load6(p[24:])
 	later := x.flags&offsetMask != 0
 	if icmpError || later && x.next == protoICMPv6 || c.cfg.NoErrors || !c.hasOwn6 ||
@@ -53,11 +53,11 @@ func (t *Translator) refuse6(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x 
 	copy(m[8:], p)
 	put16(m[2:], ^fold(pseudo(c.own6.sum()+src.sum(), len(m), protoICMPv6)+uint64(sumBytes(m))))
 	putHeader6(b, 0, len(m), protoICMPv6, ownTTL, c.own6, src)
-	return Result{Reply, why, -1, b, nil}
+	return s.made(Reply, why, b)
 }
 
 // refuse4 is the same for an IPv4 packet (RFC 1812 section 4.3.2).
-func (t *Translator) refuse4(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ihl int, icmpError bool, kind, code uint8, rest uint32, why Reason) Result {
+func (t *Translator) refuse4(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ihl int, icmpError bool, kind, code uint8, rest uint32, why Reason) outcome {
 	src, dst := be32(p[12:]), be32(p[16:])
 	frag := be16(p[6:]) & (flagMF | offsetMask)
 	if icmpError || frag&offsetMask != 0 || c.cfg.NoErrors || c.own4 == 0 ||
@@ -74,16 +74,16 @@ func (t *Translator) refuse4(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ih
 	put16(m[2:], ^sumBytes(m))
 	// TOS: internetwork control, as RFC 1812 section 4.3.2.5 has it.
 	putHeader4(b, 0xc0, len(b), t.nextID(s, c.own4, src, protoICMP, 1), 0, ownTTL, protoICMP, c.own4, src)
-	return Result{Reply, why, -1, b, nil}
+	return s.made(Reply, why, b)
 }
 
 // echo6 answers an echo request to the translator's own address.
-func (t *Translator) echo6(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x chain, src addr6) (Result, bool) {
+func (t *Translator) echo6(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x chain, src addr6) (outcome, bool) {
 	m := p[x.l4:]
 	if x.next != protoICMPv6 || len(m) < 8 || m[0] != 128 || x.segments != 0 || x.l4 != header6 ||
 		src == (addr6{}) || src.multicast() ||
 		fold(pseudo(src.sum()+c.own6.sum(), len(m), protoICMPv6)+uint64(sumBytes(m))) != 0xffff {
-		return Result{}, false
+		return outcome{}, false
 	}
 	if !t.mayReply(c, s) {
 		return drop(EchoAnswered), true
@@ -98,15 +98,15 @@ func (t *Translator) echo6(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x ch
 	if h != nil {
 		*h = VirtioHdr{}
 	}
-	return Result{Reply, EchoAnswered, -1, b, nil}, true
+	return s.made(Reply, EchoAnswered, b), true
 }
 
 // echo4 is the same for IPv4. Options are not sent back.
-func (t *Translator) echo4(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ihl int) (Result, bool) {
+func (t *Translator) echo4(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ihl int) (outcome, bool) {
 	m := p[ihl:]
 	src := be32(p[12:])
 	if p[9] != protoICMP || len(m) < 8 || m[0] != 8 || neverSource(src) || sumBytes(m) != 0xffff {
-		return Result{}, false
+		return outcome{}, false
 	}
 	if !t.mayReply(c, s) {
 		return drop(EchoAnswered), true
@@ -119,5 +119,5 @@ func (t *Translator) echo4(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ihl 
 	if h != nil {
 		*h = VirtioHdr{}
 	}
-	return Result{Reply, EchoAnswered, -1, b, nil}, true
+	return s.made(Reply, EchoAnswered, b), true
 }

@@ -157,7 +157,7 @@ func (t *Translator) TranslateOffload(s *Scratch, h *VirtioHdr, buf []byte, off,
 }
 
 func (t *Translator) offload(s *Scratch, h *VirtioHdr, buf []byte, off, n int) Result {
-	var r Result
+	var r outcome
 	s.used, s.more = 0, s.more[:0]
 	c := t.snap.Load()
 	switch {
@@ -171,12 +171,32 @@ func (t *Translator) offload(s *Scratch, h *VirtioHdr, buf []byte, off, n int) R
 		r = drop(NotIP)
 	}
 	if !s.dry {
-		t.shard(s).reasons[r.Reason].Add(1)
+		t.shard(s).reasons[r.reason].Add(1)
 	}
-	return r
+	switch {
+	case r.verdict == Drop:
+		return Result{Reason: r.reason}
+	case r.begin >= 0:
+		return Result{r.verdict, r.reason, r.begin, buf[r.begin:r.end:r.end], nil}
+	}
+	return Result{r.verdict, r.reason, -1, s.more[0], s.more[1:]}
 }
 
-func drop(r Reason) Result { return Result{Reason: r} }
+// outcome is a Result that fits registers: the packet in the buffer that was
+// handed in, or, if begin is negative, the packets in Scratch.more.
+type outcome struct {
+	verdict    Verdict
+	reason     Reason
+	begin, end int
+}
+
+func drop(r Reason) outcome { return outcome{reason: r} }
+
+// made is the outcome for a packet in the Scratch.
+func (s *Scratch) made(v Verdict, r Reason, b []byte) outcome {
+	s.more = append(s.more, b)
+	return outcome{v, r, -1, 0}
+}
 
 // shard returns the counters that the goroutine with this Scratch uses.
 func (t *Translator) shard(s *Scratch) *shard {

@@ -2,7 +2,7 @@ package nat64
 
 // from4 translates an IPv4 packet (RFC 7915 section 4). Nothing of the packet
 // is changed before it is certain that it needs no answer.
-func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, off, n int) Result {
+func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, off, n int) outcome {
 	p := buf[off : off+n]
 	if n < header4 {
 		return drop(Truncated)
@@ -212,7 +212,7 @@ func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 		next = protoFragment
 	}
 	putHeader6(q, class, len(q)-header6, next, limit, src6, dst6)
-	return Result{Forward, Translated46, off + begin, q, nil}
+	return outcome{Forward, Translated46, off + begin, off + total}
 }
 
 // finishUDP computes the checksum of a UDP datagram that has none; addresses
@@ -241,7 +241,7 @@ func (c *snapshot) router6(v uint32) addr6 {
 }
 
 // fragment6 makes IPv6 fragments of a payload, to fit an MTU.
-func (s *Scratch) fragment6(payload []byte, class uint8, id, flags uint16, limit, next uint8, src, dst addr6, mtu int) Result {
+func (s *Scratch) fragment6(payload []byte, class uint8, id, flags uint16, limit, next uint8, src, dst addr6, mtu int) outcome {
 	const headers = header6 + headerFragment
 	room := (mtu - headers) &^ 7
 	offset := flags & offsetMask

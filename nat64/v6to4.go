@@ -2,7 +2,7 @@ package nat64
 
 // from6 translates an IPv6 packet (RFC 7915 section 5). Nothing of the packet
 // is changed before it is certain that it needs no answer.
-func (t *Translator) from6(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, off, n int) Result {
+func (t *Translator) from6(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, off, n int) outcome {
 	p := buf[off : off+n]
 	if n < header6 {
 		return drop(Truncated)
@@ -195,7 +195,7 @@ func (t *Translator) from6(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 	}
 	begin := x.l4 - header4
 	putHeader4(p[begin:], tos, total-begin, id, flags, ttl, next, src4, dst4)
-	return Result{Forward, Translated64, off + begin, p[begin:total:total], nil}
+	return outcome{Forward, Translated64, off + begin, off + total}
 }
 
 // router4 returns the address that stands for an IPv6 router without one (RFC
@@ -205,7 +205,7 @@ func (c *snapshot) router4(a addr6) uint32 {
 }
 
 // fragment4 makes IPv4 fragments of a payload, to fit an MTU.
-func (s *Scratch) fragment4(payload []byte, tos uint8, id, flags uint16, ttl, protocol uint8, src, dst uint32, mtu int) Result {
+func (s *Scratch) fragment4(payload []byte, tos uint8, id, flags uint16, ttl, protocol uint8, src, dst uint32, mtu int) outcome {
 	room := (mtu - header4) &^ 7
 	offset := flags & offsetMask
 	for at := 0; at < len(payload); at += room {
@@ -222,10 +222,8 @@ func (s *Scratch) fragment4(payload []byte, tos uint8, id, flags uint16, ttl, pr
 	return s.several(FragmentedV4)
 }
 
-// several is the Result for the packets in s.more.
-func (s *Scratch) several(r Reason) Result {
-	return Result{Forward, r, -1, s.more[0], s.more[1:]}
-}
+// several is the outcome for the packets in s.more.
+func (s *Scratch) several(r Reason) outcome { return outcome{Forward, r, -1, 0} }
 
 // move corrects h for headers that became d octets longer.
 func (h *VirtioHdr) move(d int, o offload) {
@@ -251,7 +249,7 @@ func (h *VirtioHdr) move(d int, o offload) {
 }
 
 // split makes the segments of a super-packet and translates each.
-func (t *Translator) split(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, l4 int, o offload) Result {
+func (t *Translator) split(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, l4 int, o offload) outcome {
 	why := Translated64
 	if p[0]>>4 == 4 {
 		why = Translated46
@@ -260,21 +258,21 @@ func (t *Translator) split(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, l4 i
 		b := s.alloc(Headroom + l4 + o.largest)
 		b = h.segment(b[:Headroom], p, l4, o, i)
 		done := len(s.more)
-		var r Result
+		var r outcome
 		if p[0]>>4 == 6 {
 			r = t.from6(c, s, nil, b, Headroom, len(b)-Headroom)
 		} else {
 			r = t.from4(c, s, nil, b, Headroom, len(b)-Headroom)
 		}
-		if r.Verdict != Forward {
+		if r.verdict != Forward {
 			*h = VirtioHdr{}
 			return r // as for the first, so for all
 		}
 		if len(s.more) == done { // not fragmented
-			s.more = append(s.more, r.Packet)
+			s.more = append(s.more, b[r.begin:r.end:r.end])
 		}
-		if r.Reason == FragmentedV6 || r.Reason == FragmentedV4 {
-			why = r.Reason
+		if r.reason == FragmentedV6 || r.reason == FragmentedV4 {
+			why = r.reason
 		}
 	}
 	*h = VirtioHdr{}
@@ -286,7 +284,7 @@ func (t *Translator) split(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, l4 i
 // becomes the other's IPv6 address and the source the sender's IPv4 address
 // behind the prefix. In errors it is the other way round for the quoted
 // packet. All but addresses and hop limit stays as it is.
-func (t *Translator) hairpin(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, off int, x chain, icmpError bool, src6, dst6 addr6, src4 uint32, newDst addr6) Result {
+func (t *Translator) hairpin(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, off int, x chain, icmpError bool, src6, dst6 addr6, src4 uint32, newDst addr6) outcome {
 	newSrc, by := c.map4rest(src4)
 	if !by.ok() {
 		return t.refuse6(c, s, h, p, x, icmpError, 1, 5, 0, UntranslatableSource)
@@ -331,7 +329,7 @@ func (t *Translator) hairpin(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, of
 	newSrc.store(p[8:])
 	newDst.store(p[24:])
 	p[7]--
-	return Result{Forward, Hairpinned, off, p[:len(p):len(p)], nil}
+	return outcome{Forward, Hairpinned, off, off + len(p)}
 }
 
 // hairpinQuote does the same for the packet quoted in an error, whose source
