@@ -481,7 +481,7 @@ func (p *Policy) policyRules(k Kernel) (string, string) {
 			return "Templates.Family", "Invalid family in template"
 		}
 		switch t.Proto {
-		case ESP, AH, Comp, Route2, HAO, AnyIPsec:
+		case ESP, AH, Comp, Route2, HAO:
 		default:
 			return "Templates.Proto", "Invalid XFRM protocol in template"
 		}

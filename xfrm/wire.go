@@ -334,3 +334,10 @@ func (k *Key) Clear() {
 	clear((*k)[:cap(*k)])
 	*k = (*k)[:0]
 }
+
+// SetRequest writes the sequence number of the message at the start of b and
+// adds flags to those it has. Batches use it.
+func SetRequest(b []byte, seq uint32, flags uint16) {
+	ne.PutUint16(b[6:], ne.Uint16(b[6:])|flags)
+	ne.PutUint32(b[8:], seq)
+}
