@@ -69,19 +69,31 @@ func mailbox(uid []byte) (local, domain []byte, ok bool) {
 		}
 		box = box[:j]
 	}
-	at := bytes.IndexByte(box, '@')
-	if at <= 0 || at == len(box)-1 {
+	// One '@', neither first nor last; no control character or space; behind the
+	// '@' no two dots in a row, and none at the end.
+	at, dot := -1, false
+	for i, c := range box {
+		switch {
+		case c <= ' ' || c == 0x7f:
+			return nil, nil, false
+		case c == '@':
+			if at >= 0 || i == 0 {
+				return nil, nil, false
+			}
+			at, dot = i, false
+		case c == '.':
+			if dot && at >= 0 {
+				return nil, nil, false
+			}
+			dot = true
+		default:
+			dot = false
+		}
+	}
+	if at < 0 || at == len(box)-1 || dot {
 		return nil, nil, false
 	}
 	local, domain = box[:at], box[at+1:]
-	if bytes.IndexByte(domain, '@') >= 0 || domain[len(domain)-1] == '.' || bytes.Contains(domain, dotdot) {
-		return nil, nil, false
-	}
-	for _, c := range box {
-		if c <= ' ' || c == 0x7f {
-			return nil, nil, false
-		}
-	}
 	if bare {
 		if bytes.Contains(local, dotdot) {
 			return nil, nil, false

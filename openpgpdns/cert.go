@@ -213,7 +213,7 @@ type UserID struct {
 // of the same name.
 func (u UserID) StrictDANELabel() (label string, differs bool) {
 	local, _, ok := mailbox(u.Bytes)
-	if !ok || !u.HasAddress {
+	if !ok || !u.HasAddress || plainLocal(local) {
 		return "", false
 	}
 	s, err := StrictDANELabel(string(local))
@@ -221,6 +221,17 @@ func (u UserID) StrictDANELabel() (label string, differs bool) {
 		return "", false
 	}
 	return s, true
+}
+
+// plainLocal reports whether a local part is of lower-case ASCII atoms: then
+// nothing about it can be mapped, unquoted or normalised.
+func plainLocal(local []byte) bool {
+	for _, c := range local {
+		if c >= 0x80 || c != '.' && !atext(c) || 'A' <= c && c <= 'Z' {
+			return false
+		}
+	}
+	return true
 }
 
 // UserIDs yields the user IDs in their order, as they stand at the time now.

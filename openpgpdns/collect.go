@@ -7,10 +7,10 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
-	"io"
 	"iter"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -299,7 +299,7 @@ func (c *Collection) Problems() (list []error, count int) {
 	return c.problems.list, c.problems.count
 }
 
-// Close removes the temporary file.
+// Close removes the temporary file. Entries stay valid.
 func (c *Collection) Close() error { return c.spool.close() }
 
 // Entry is what is published for one address.
@@ -328,27 +328,23 @@ func (c *Collection) Entries() iter.Seq2[Entry, error] {
 	}
 }
 
-// entry reads the i-th address. buf is scratch that e shares; the grown
-// scratch is returned.
+// entry reads the i-th address. buf is scratch that e may share, as it may
+// share the memory of the spool; the grown scratch is returned.
 func (c *Collection) entry(i int, buf []byte) (e Entry, scratch []byte, err error) {
 	s := c.slots[i]
-	buf = buf[:0]
-	type span struct{ from, to int }
-	var room [4]span
-	spans := room[:0]
 	e.Address.Domain = c.domain
-	keys := 0 // octets of keys, gathered at the front of buf
+	buf = buf[:0]
+	var room [4][2]int
+	spans := room[:0] // of the keys in buf
 	for n := s.first; n >= 0; n = c.parts[n].next {
 		p := c.parts[n]
 		if p.version == 6 && s.mixed() && !c.mixed {
 			continue
 		}
-		from := len(buf)
-		buf = append(buf, make([]byte, p.size)...)
-		if err := c.spool.read(buf[from:], p.off); err != nil {
+		var d []byte
+		if d, buf, err = c.spool.view(p.off, int(p.size), buf); err != nil {
 			return Entry{}, buf, err
 		}
-		d := buf[from:]
 		fpr := d[1 : 1+d[0]]
 		d = d[1+d[0]:]
 		if d[0] > 0 && e.StrictLabel == "" {
@@ -359,21 +355,24 @@ func (c *Collection) entry(i int, buf []byte) (e Entry, scratch []byte, err erro
 			e.Address.Local = string(d[1 : 1+d[0]])
 		}
 		d = d[1+d[0]:]
+		if n == s.first && p.next < 0 {
+			// One key, the usual case: its octets are fine where they are.
+			e.Keys, e.Fingerprints = d[:len(d):len(d)], [][]byte{fpr}
+			return e, buf, nil
+		}
 		double := false
 		for _, s := range spans {
-			double = double || bytes.Equal(buf[s.from:s.to], d)
+			double = double || bytes.Equal(buf[s[0]:s[1]], d)
 		}
 		if double {
-			buf = buf[:from]
 			continue
 		}
 		e.Fingerprints = append(e.Fingerprints, bytes.Clone(fpr))
-		to := keys + copy(buf[keys:], d)
-		spans = append(spans, span{keys, to})
-		keys = to
-		buf = buf[:keys]
+		from := len(buf)
+		buf = append(buf, d...) // d lies in the spool, or behind len(buf)
+		spans = append(spans, [2]int{from, len(buf)})
 	}
-	e.Keys = buf[:keys:keys]
+	e.Keys = buf[:len(buf):len(buf)]
 	return e, buf, nil
 }
 
@@ -417,32 +416,48 @@ func (e Entry) CERTIPGP(url string) (Record, error) {
 
 // spool holds octets in memory and, beyond spoolMemory, in a temporary file.
 type spool struct {
-	mem  []byte
-	file *os.File
-	w    *bufio.Writer
-	size int64 // in the file
+	chunks [][]byte // their capacity does not change
+	used   int      // octets of chunks
+	file   *os.File
+	w      *bufio.Writer
+	size   int64 // of the file
 }
 
-const spoolMemory = 4 << 20
+const (
+	spoolMemory = 8 << 20
+	spoolChunk  = 256 << 10
+	inFile      = 1 << 62 // in an offset; else it is chunk<<32 | place
+)
 
 func (s *spool) add(b []byte) (off int64, err error) {
-	if s.file == nil && len(s.mem)+len(b) <= spoolMemory {
-		off = int64(len(s.mem))
-		s.mem = append(s.mem, b...)
-		return off, nil
-	}
 	if s.file == nil {
+		n := len(s.chunks) - 1
+		if n < 0 || len(s.chunks[n])+len(b) > cap(s.chunks[n]) {
+			size := max(spoolChunk, len(b))
+			if s.used+size <= spoolMemory {
+				s.chunks = append(s.chunks, make([]byte, 0, size))
+				s.used += size
+				n++
+			} else {
+				n = -1
+			}
+		}
+		if n >= 0 {
+			off = int64(n)<<32 | int64(len(s.chunks[n]))
+			s.chunks[n] = append(s.chunks[n], b...)
+			return off, nil
+		}
 		if s.file, err = os.CreateTemp("", "openpgpdns-*"); err != nil {
 			return 0, &Error{Err: err}
 		}
 		s.w = bufio.NewWriterSize(s.file, 64<<10)
 	}
-	off = int64(len(s.mem)) + s.size
+	off = s.size
 	if _, err := s.w.Write(b); err != nil {
 		return 0, &Error{Err: err}
 	}
 	s.size += int64(len(b))
-	return off, nil
+	return off | inFile, nil
 }
 
 func (s *spool) flush() error {
@@ -455,16 +470,19 @@ func (s *spool) flush() error {
 	return nil
 }
 
-func (s *spool) read(b []byte, off int64) error {
-	if m := int64(len(s.mem)); off >= m {
-		_, err := io.ReadFull(io.NewSectionReader(s.file, off-m, int64(len(b))), b)
-		if err != nil {
-			return &Error{Err: err}
-		}
-		return nil
+// view returns size octets at off: a piece of memory that must not be changed,
+// or of buf behind len(buf), which grows if need be.
+func (s *spool) view(off int64, size int, buf []byte) (b, grown []byte, err error) {
+	if off&inFile == 0 {
+		at := off & (1<<32 - 1)
+		return s.chunks[off>>32][at : at+int64(size)], buf, nil
 	}
-	copy(b, s.mem[off:])
-	return nil
+	buf = slices.Grow(buf, size)
+	b = buf[len(buf) : len(buf)+size]
+	if _, err := s.file.ReadAt(b, off&^inFile); err != nil {
+		return nil, buf, &Error{Err: err}
+	}
+	return b, buf, nil
 }
 
 func (s *spool) close() error {

@@ -276,10 +276,11 @@ func (r *Reader) sourceError() error {
 
 // peek reads the packet header at offset n behind r.r.
 func (r *Reader) peek(n int) (tag uint8, hdr int, body int64, f framing) {
+	if r.w-r.r >= n+maxPacketHeaderLen {
+		return header(r.buf[r.r+n : r.w])
+	}
 	for want := 2; ; want++ {
-		if r.w-r.r < n+maxPacketHeaderLen {
-			r.fill(n + want)
-		}
+		r.fill(n + want)
 		tag, hdr, body, f = header(r.buf[min(r.r+n, r.w):r.w])
 		if f != frameShort || r.w-r.r < n+want {
 			return tag, hdr, body, f
@@ -435,13 +436,22 @@ func (r *Reader) fingerprint(b []byte) error {
 		if len(b) > 0xffff {
 			return ErrMalformed
 		}
-		// The framing goes through fpr, which is on the heap already.
-		c.fpr[0] = 0x99
-		binary.BigEndian.PutUint16(c.fpr[1:], uint16(len(b)))
-		r.sha1.Reset()
-		r.sha1.Write(c.fpr[:3])
-		r.sha1.Write(b)
-		r.sha1.Sum(c.fpr[:0])
+		var room [512]byte
+		if len(b) <= len(room)-3 {
+			// Small keys, the most: on the stack.
+			n := copy(room[3:], b) + 3
+			room[0], room[1], room[2] = 0x99, byte(len(b)>>8), byte(len(b))
+			sum := sha1.Sum(room[:n])
+			copy(c.fpr[:], sum[:])
+		} else {
+			// The framing goes through fpr, which is on the heap already.
+			c.fpr[0] = 0x99
+			binary.BigEndian.PutUint16(c.fpr[1:], uint16(len(b)))
+			r.sha1.Reset()
+			r.sha1.Write(c.fpr[:3])
+			r.sha1.Write(b)
+			r.sha1.Sum(c.fpr[:0])
+		}
 		c.fprLen = 20
 	case 6:
 		c.fpr[0] = 0x9b

@@ -86,8 +86,13 @@ func (w WKD) Write(ctx context.Context, c *Collection) (Report, error) {
 	if err := os.MkdirAll(hu, 0o755); err != nil {
 		return r, err
 	}
-	var f fileWriter
-	if _, err := f.update(dir+sep, "policy", policy); err != nil {
+	top, err := openFolder(dir)
+	if err != nil {
+		return r, err
+	}
+	defer top.close()
+	f := fileWriter{dir: top}
+	if _, err := f.update("policy", policy); err != nil {
 		return r, err
 	}
 	if w.Submission != "" {
@@ -95,11 +100,11 @@ func (w WKD) Write(ctx context.Context, c *Collection) (Report, error) {
 		if err != nil {
 			return r, err
 		}
-		if _, err := f.update(dir+sep, "submission-address", []byte(a.String()+"\n")); err != nil {
+		if _, err := f.update("submission-address", []byte(a.String()+"\n")); err != nil {
 			return r, err
 		}
 	}
-	if err := w.writeKeys(ctx, c, hu+sep, &r); err != nil {
+	if err := w.writeKeys(ctx, c, hu, &r); err != nil {
 		return r, err
 	}
 	if w.Prune {
@@ -112,13 +117,19 @@ func (w WKD) Write(ctx context.Context, c *Collection) (Report, error) {
 	return r, nil
 }
 
-const (
-	sep       = string(filepath.Separator)
-	tmpPrefix = ".tmp-"
-)
+const tmpPrefix = ".tmp-"
 
 // writeKeys writes the key files, several workers sharing the list.
 func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, r *Report) error {
+	dir, err := openFolder(hu)
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	fresh, err := empty(hu)
+	if err != nil {
+		return err
+	}
 	workers := min(w.Options.workers(), max(1, len(c.slots)/16))
 	var next, written, unchanged atomic.Int64
 	var mu sync.Mutex // of Progress and first
@@ -126,7 +137,7 @@ func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, r *Report)
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
-			var f fileWriter
+			f := fileWriter{dir: dir, fresh: fresh}
 			var e Entry
 			var buf, hash []byte
 			var err error
@@ -141,7 +152,7 @@ func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, r *Report)
 				if err == nil && len(e.Keys) > 0 {
 					hash = AppendWKDHash(hash[:0], []byte(e.Address.Local))
 					var changed bool
-					if changed, err = f.update(hu, string(hash), e.Keys); changed {
+					if changed, err = f.update(string(hash), e.Keys); changed {
 						written.Add(1)
 					} else if err == nil {
 						unchanged.Add(1)
@@ -168,40 +179,48 @@ func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, r *Report)
 	return first
 }
 
-// fileWriter makes files have a content. It reuses its buffers.
-type fileWriter struct {
-	old       []byte
-	path, tmp []byte
+// empty reports whether a directory holds nothing.
+func empty(dir string) (bool, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	_, err = d.ReadDir(1)
+	if err == io.EOF {
+		return true, nil
+	}
+	return false, err
 }
 
-// update makes the file dir+name hold data, and reports whether it had to
-// change anything. dir ends in a separator.
-func (f *fileWriter) update(dir, name string, data []byte) (changed bool, err error) {
-	f.path = append(append(f.path[:0], dir...), name...)
-	path := string(f.path)
-	same, err := f.same(path, data)
-	if same || err != nil {
-		return false, err
+// fileWriter makes files of a folder have a content. It reuses its buffer.
+type fileWriter struct {
+	dir   *folder
+	fresh bool // the folder was empty: nothing to compare with
+	old   []byte
+}
+
+// update makes the file hold data, and reports whether it had to change
+// anything.
+func (f *fileWriter) update(name string, data []byte) (changed bool, err error) {
+	if !f.fresh {
+		same, err := f.same(name, data)
+		if same || err != nil {
+			return false, err
+		}
 	}
-	f.tmp = append(append(append(f.tmp[:0], dir...), tmpPrefix...), name...)
-	tmp := string(f.tmp)
-	if err := writeFile(tmp, data); err != nil {
-		os.Remove(tmp)
-		return false, err
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		os.Remove(tmp)
+	if err := f.dir.replace(tmpPrefix+name, name, data); err != nil {
 		return false, err
 	}
 	return true, nil
 }
 
-// same reports whether the file at path holds exactly data.
-func (f *fileWriter) same(path string, data []byte) (bool, error) {
+// same reports whether the file holds exactly data.
+func (f *fileWriter) same(name string, data []byte) (bool, error) {
 	if cap(f.old) < len(data)+1 {
 		f.old = make([]byte, len(data)+4096)
 	}
-	n, err := readFile(path, f.old[:len(data)+1])
+	n, err := f.dir.read(name, f.old[:len(data)+1])
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
