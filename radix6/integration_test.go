@@ -21,9 +21,9 @@ import (
 // The running kernel is the judge in this file. Every test works in network
 // namespaces of its own.
 
-// batch feeds lines to "ip -6 -force -batch" and returns, for each line, what
+// ipBatch feeds lines to "ip -6 -force -batch" and returns, for each line, what
 // it printed, or "-" where the kernel refused.
-func batch(t *testing.T, ns *netns.Namespace, lines []string) []string {
+func ipBatch(t *testing.T, ns *netns.Namespace, lines []string) []string {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd := ns.Command("ip", "-6", "-force", "-batch", "-")
@@ -140,7 +140,7 @@ func TestIntegrationKernelFullTableSample(t *testing.T) {
 			want = append(want, v)
 		}
 		hits := 0
-		for i, m := range metrics(t, batch(t, ns, get)) {
+		for i, m := range metrics(t, ipBatch(t, ns, get)) {
 			if m != want[i] {
 				t.Errorf("%s: %s: kernel %d, tree %d", when, get[i], m, want[i])
 			}
@@ -171,7 +171,7 @@ func TestIntegrationKernelFullTableSample(t *testing.T) {
 			t.Errorf("%s: /proc/net/ipv6_route lists %d routes, the tree %d, or in another order", when, len(kernel), len(ours))
 		}
 	}
-	batch(t, ns, add)
+	ipBatch(t, ns, add)
 	compare("after adds", 14000)
 	var del []string
 	for _, i := range r.Perm(len(ps))[:len(ps)/3] {
@@ -181,14 +181,14 @@ func TestIntegrationKernelFullTableSample(t *testing.T) {
 			t.Fatalf("delete %v", rt)
 		}
 	}
-	batch(t, ns, del)
+	ipBatch(t, ns, del)
 	compare("after deletes", 6000)
 	var rest []string
 	for rt := range tr.All() {
 		rest = append(rest, ipLine("del", rt))
 	}
 	r.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
-	batch(t, ns, rest)
+	ipBatch(t, ns, rest)
 	if nodes, _, _, _ := rt6Stats(t, ns); nodes != base {
 		t.Errorf("kernel keeps %d nodes", nodes-base)
 	}
@@ -227,7 +227,7 @@ func TestIntegrationKernelSourceSpecific(t *testing.T) {
 			add = append(add, ipLine("add", rt))
 		}
 	}
-	batch(t, ns, add)
+	ipBatch(t, ns, add)
 	ask := func(when string, n int) {
 		t.Helper()
 		nodes, routeNodes, _, _ := rt6Stats(t, ns)
@@ -264,7 +264,7 @@ func TestIntegrationKernelSourceSpecific(t *testing.T) {
 			get, want, draft = append(get, line), append(want, v), append(draft, d)
 		}
 		differ := 0
-		for i, m := range metrics(t, batch(t, ns, get)) {
+		for i, m := range metrics(t, ipBatch(t, ns, get)) {
 			if m != want[i] {
 				t.Errorf("%s: %s: kernel %d, tree %d", when, get[i], m, want[i])
 			}
@@ -285,7 +285,7 @@ func TestIntegrationKernelSourceSpecific(t *testing.T) {
 		del = append(del, ipLine("del", rts[i]))
 		tr.Delete(rts[i])
 	}
-	batch(t, ns, del)
+	ipBatch(t, ns, del)
 	ask("after deletes", 1000)
 }
 
@@ -322,13 +322,13 @@ func TestIntegrationKernelLosesSources(t *testing.T) {
 	}
 	tr := New[int](SourceLinux)
 	for _, rt := range rts {
-		batch(t, ns, []string{ipLine("add", rt)})
+		ipBatch(t, ns, []string{ipLine("add", rt)})
 		if err := tr.Add(rt, int(rt.Metric), ModeAdd); err != nil {
 			t.Fatal(err)
 		}
 	}
 	kernel := func() int {
-		return metrics(t, batch(t, ns, []string{"route get fibmatch 2001:db8:2::1 from 2001:db9::1"}))[0]
+		return metrics(t, ipBatch(t, ns, []string{"route get fibmatch 2001:db8:2::1 from 2001:db9::1"}))[0]
 	}
 	tree := func() int {
 		v, _, _ := tr.LookupFrom(ip("2001:db8:2::1"), ip("2001:db9::1"))
@@ -337,7 +337,7 @@ func TestIntegrationKernelLosesSources(t *testing.T) {
 	if k, g := kernel(), tree(); k != 11 || g != 11 {
 		t.Fatalf("before: kernel %d, tree %d", k, g)
 	}
-	batch(t, ns, []string{ipLine("del", rts[0])})
+	ipBatch(t, ns, []string{ipLine("del", rts[0])})
 	tr.Delete(rts[0])
 	if k, g := kernel(), tree(); g != 11 {
 		t.Errorf("tree %d, want 11", g)
@@ -346,7 +346,7 @@ func TestIntegrationKernelLosesSources(t *testing.T) {
 	} else if k != 0 {
 		t.Errorf("kernel %d, expected 11 (mended) or 0 (the flaw)", k)
 	}
-	batch(t, ns, []string{ipLine("del", rts[2])})
+	ipBatch(t, ns, []string{ipLine("del", rts[2])})
 	tr.Delete(rts[2])
 	if k, g := kernel(), tree(); k != 11 || g != 11 {
 		t.Errorf("after: kernel %d, tree %d", k, g)
@@ -389,7 +389,7 @@ func TestIntegrationKernelBacktracksPastDeadRoutes(t *testing.T) {
 		}
 		add = append(add, strings.Replace(ipLine("add", rt), "dev lo", "dev "+dev, 1))
 	}
-	batch(t, ns, add)
+	ipBatch(t, ns, add)
 	ns.Must(t, "ip link set dead2 down") // the carrier of dead goes; its routes stay, unusable
 	var get []string
 	var want []int
@@ -413,7 +413,7 @@ func TestIntegrationKernelBacktracksPastDeadRoutes(t *testing.T) {
 			}
 		}
 	}
-	for i, m := range metrics(t, batch(t, ns, get)) {
+	for i, m := range metrics(t, ipBatch(t, ns, get)) {
 		if m != want[i] {
 			t.Errorf("%s: kernel %d, tree %d", get[i], m, want[i])
 		}

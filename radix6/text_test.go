@@ -15,7 +15,7 @@ func TestWrongLinesAreNamed(t *testing.T) {
 		}
 		return err
 	}
-	batch := func(s string) (err error) {
+	commands := func(s string) (err error) {
 		for _, err = range ReadBatch(strings.NewReader(s)) {
 		}
 		return err
@@ -37,15 +37,15 @@ func TestWrongLinesAreNamed(t *testing.T) {
 		{prefixes, "2001:db8::/129", 1, "no IPv6 prefix or address"},
 		{prefixes, "fe80::1%eth0", 1, "no IPv6 prefix or address"},
 		{prefixes, "::1\n" + strings.Repeat("x", 70000), 2, "line is too long"},
-		{batch, "route add ::1 dev lo\nlink add x", 2, "not a route command"},
-		{batch, "route paint ::1", 1, `unknown verb "paint"`},
-		{batch, "route add ::1 metric", 1, "metric without a value"},
-		{batch, "route add ::1 metric -4", 1, `metric does not take "-4"`},
-		{batch, "route add ::1 metric 4294967296", 1, `metric does not take "4294967296"`},
-		{batch, "route add 10.0.0.0/8 dev lo", 1, `no IPv6 prefix: "10.0.0.0/8"`},
-		{batch, "route add dev lo", 1, "no prefix"},
-		{batch, "route add ::1 from 10.0.0.1", 1, `from does not take "10.0.0.1"`},
-		{batch, "route add type odd ::1", 1, `type does not take "odd"`},
+		{commands, "route add ::1 dev lo\nlink add x", 2, "not a route command"},
+		{commands, "route paint ::1", 1, `unknown verb "paint"`},
+		{commands, "route add ::1 metric", 1, "metric without a value"},
+		{commands, "route add ::1 metric -4", 1, `metric does not take "-4"`},
+		{commands, "route add ::1 metric 4294967296", 1, `metric does not take "4294967296"`},
+		{commands, "route add 10.0.0.0/8 dev lo", 1, `no IPv6 prefix: "10.0.0.0/8"`},
+		{commands, "route add dev lo", 1, "no prefix"},
+		{commands, "route add ::1 from 10.0.0.1", 1, `from does not take "10.0.0.1"`},
+		{commands, "route add type odd ::1", 1, `type does not take "odd"`},
 		{proc, "x y", 1, "2 fields, want 10"},
 		{proc, zeros + " 81 " + zeros + " 00 " + zeros + " 00000000 00000000 00000000 00000000 lo", 1, "wrong destination"},
 		{proc, zeros + " 80 0" + zeros + " 00 " + zeros + " 00000000 00000000 00000000 00000000 lo", 1, "wrong source"},
@@ -96,13 +96,13 @@ func TestWritersRoundTrip(t *testing.T) {
 	if err := tr.WriteBatch(&b, func(c *Command, v int) { c.Via, c.Dev, c.Table = gw, "eth0", 100 }); err != nil {
 		t.Fatal(err)
 	}
-	const batch = `route append ::/0 via fe80::1 dev eth0 table 100 metric 1
+	const commands = `route append ::/0 via fe80::1 dev eth0 table 100 metric 1
 route append 2001:db8::/32 via fe80::1 dev eth0 table 100 metric 2
 route append 2001:db8::/32 via fe80::1 dev eth0 table 100 metric 3
 route append 2001:db8::/32 from 2001:db9::/32 via fe80::1 dev eth0 table 100 metric 4
 route append 2001:db8:1::/48 via fe80::1 dev eth0 table 100 metric 5
 `
-	if b.String() != batch {
+	if b.String() != commands {
 		t.Errorf("batch:\n%s", b.String())
 	}
 	b.Reset()

@@ -1,0 +1,256 @@
+package radix6
+
+import (
+	"net/netip"
+)
+
+// Layout chooses between size and speed of a [Snapshot].
+type Layout uint8
+
+const (
+	// Compact takes some 12 bytes per route of an Internet table.
+	Compact Layout = iota
+	// Fast spends 12 KiB on each /16 in use (4 bytes per route of an
+	// Internet table) to save a step of the search.
+	Fast
+)
+
+// CompileOptions says what a snapshot is to be like. The zero value is a
+// compact one without prefixes.
+type CompileOptions struct {
+	Layout Layout
+	// Prefixes keeps the length of each match, for [Snapshot.LookupPrefix], in
+	// a second index, which takes some 10 bytes per route. Other lookups do
+	// not become slower.
+	Prefixes bool
+}
+
+// A Snapshot is a routing table in a form for lookups alone. It never changes,
+// has no pointers but those in V, and may be used by any number of goroutines.
+// It answers like the tree it was compiled from, with two exceptions: of the
+// routes of one prefix and source only the one of lowest metric is part of it,
+// and it says of a match the prefix only, and only if asked.
+type Snapshot[V any] struct {
+	part
+	lengths *part // codes are lengths plus one; nil without prefixes
+	inline  bool  // codes are values plus one
+	shift   uint8 // see inlineValue
+	values  []V   // by code minus one, unless inline
+	routes  int
+	entries int
+	layout  Layout
+}
+
+// A part is an index and what it takes to choose by source.
+type part struct {
+	index
+	// Codes up to answers are values. Those above, up to maxCode, stand for
+	// source lists: what to do with addresses whose longest prefix has
+	// source-specific routes.
+	answers uint32
+	sources []sourceList
+	runs    []run // of all lists
+}
+
+// A sourceList is a search among the sources of one destination: n runs. Where
+// they say 0, that destination has no route for the source, and the code
+// beyond stands for the destinations around it.
+type sourceList struct {
+	first, n, beyond uint32
+}
+
+// resolve turns the code of a destination into that of an answer.
+func (p *part) resolve(c uint32, src key) uint32 {
+	for c > p.answers {
+		l := p.sources[c-p.answers-1]
+		runs := p.runs[l.first : l.first+l.n]
+		lo, n := 0, len(runs)
+		for n > 1 {
+			half := n / 2
+			if !src.less(runs[lo+half].start) {
+				lo += half
+			}
+			n -= half
+		}
+		if c = runs[lo].code; c == 0 {
+			c = l.beyond
+		}
+	}
+	return c
+}
+
+// Lookup returns the value of the best route to an address, from the
+// unspecified source. It does not allocate. IPv4 addresses and addresses with
+// a zone find nothing.
+func (s *Snapshot[V]) Lookup(dst netip.Addr) (v V, ok bool) {
+	if hi, lo, is6 := addrKey(dst); is6 {
+		return s.LookupKey(hi, lo)
+	}
+	return v, false
+}
+
+// LookupKey is Lookup for an address as two words (see [KeyOf]).
+func (s *Snapshot[V]) LookupKey(hi, lo uint64) (v V, ok bool) {
+	c := s.code(hi, lo)
+	if c > s.answers {
+		c = s.resolve(c, key{})
+	}
+	if s.inline && c != 0 {
+		return inlineValue[V](c-1, s.shift), true
+	}
+	return s.Value(c)
+}
+
+// Contains reports whether there is a route to an address.
+func (s *Snapshot[V]) Contains(dst netip.Addr) bool {
+	_, ok := s.Lookup(dst)
+	return ok
+}
+
+// LookupFrom returns the value of the best route from a source to a
+// destination. The zero source is the unspecified address. It does not
+// allocate.
+func (s *Snapshot[V]) LookupFrom(dst, src netip.Addr) (v V, ok bool) {
+	d, sk, ok := queryKeys(dst, src)
+	if !ok {
+		return v, false
+	}
+	return s.Value(s.resolve(s.code(d.hi, d.lo), sk))
+}
+
+// LookupPrefix returns the prefix of the best route as well, if the snapshot
+// was compiled with Prefixes; otherwise the prefix is the zero one.
+func (s *Snapshot[V]) LookupPrefix(dst netip.Addr) (v V, p netip.Prefix, ok bool) {
+	hi, lo, ok := addrKey(dst)
+	if !ok {
+		return v, p, false
+	}
+	v, ok = s.LookupKey(hi, lo)
+	if ok && s.lengths != nil {
+		n := int(s.lengths.resolve(s.lengths.code(hi, lo), key{})) - 1
+		p = key{hi, lo}.mask(n).prefix(n)
+	}
+	return v, p, ok
+}
+
+// Value returns the value that a code of [Snapshot.LookupCodes] stands for, and
+// false for code 0, no route, and for numbers that are no code of this
+// snapshot's. If [Snapshot.Inline] is true the value is the code minus one.
+func (s *Snapshot[V]) Value(code uint32) (v V, ok bool) {
+	if s.inline {
+		if code == 0 || code > s.answers {
+			return v, false
+		}
+		return inlineValue[V](code-1, s.shift), true
+	}
+	if i := int(code) - 1; uint(i) < uint(len(s.values)) {
+		return s.values[i], true
+	}
+	return v, false
+}
+
+// Inline reports whether codes are values plus one: V is an integer type and no
+// value is negative or above 16,777,213. Otherwise values are in a list, which
+// costs a lookup one more access to memory.
+func (s *Snapshot[V]) Inline() bool { return s.inline }
+
+// Len returns the number of prefixes that were compiled.
+func (s *Snapshot[V]) Len() int { return s.routes }
+
+// Entries returns the number of different stretches of addresses, which is what
+// the size depends on.
+func (s *Snapshot[V]) Entries() int { return s.entries }
+
+// Layout returns the layout.
+func (s *Snapshot[V]) Layout() Layout { return s.layout }
+
+// Width returns the size of a code in bytes, 1 to 4.
+func (s *Snapshot[V]) Width() int { return int(s.width) }
+
+// Bytes returns the size in memory, values in a list not counted.
+func (s *Snapshot[V]) Bytes() int {
+	n := s.bytes()
+	if s.lengths != nil {
+		n += s.lengths.bytes()
+	}
+	return n
+}
+
+func (p *part) bytes() int {
+	return 4<<16 + (len(p.upper)+len(p.lower))*12 + (len(p.refs)+len(p.links))*4 + len(p.codes) + len(p.lists) +
+		len(p.skips)*48 + len(p.sources)*12 + len(p.runs)*24
+}
+
+// Key is an address as two words, most significant first.
+type Key struct{ Hi, Lo uint64 }
+
+// LookupCodes looks up addresses, from the unspecified source, and stores
+// their codes, for [Snapshot.Value]. It works on as many as the shorter slice
+// holds and returns how many found a route. It does not allocate. Large
+// numbers of addresses take a fraction of the time of as many single lookups.
+func (s *Snapshot[V]) LookupCodes(keys []Key, codes []uint32) int {
+	n := min(len(keys), len(codes))
+	keys, codes = keys[:n], codes[:n]
+	for at := 0; at+batch <= n; at += batch {
+		s.codesBatch((*[batch]Key)(keys[at:]), (*[batch]uint32)(codes[at:]))
+	}
+	for at := n &^ (batch - 1); at < n; at++ {
+		codes[at] = s.code(keys[at].Hi, keys[at].Lo)
+	}
+	found := 0
+	for i, c := range codes {
+		if c > s.answers {
+			c = s.resolve(c, key{})
+			codes[i] = c
+		}
+		if c != 0 {
+			found++
+		}
+	}
+	return found
+}
+
+// LookupBatch looks up addresses, from the unspecified source, and stores the
+// values of their routes and whether there are any; where there is none the
+// value is the zero one. It works on as many as the shortest slice holds and
+// returns how many found a route. It does not allocate.
+func (s *Snapshot[V]) LookupBatch(dst []netip.Addr, vs []V, oks []bool) int {
+	n := min(len(dst), len(vs), len(oks))
+	found := 0
+	var keys [batch]Key
+	var codes [batch]uint32
+	for at := 0; at < n; at += batch {
+		part := dst[at:min(at+batch, n)]
+		other := uint32(0) // bit i: not IPv6
+		for i, a := range part {
+			hi, lo, ok := addrKey(a)
+			keys[i&(batch-1)] = Key{hi, lo}
+			if !ok {
+				other |= 1 << i
+			}
+		}
+		if len(part) == batch {
+			s.codesBatch(&keys, &codes)
+		} else {
+			for i := range part {
+				k := keys[i&(batch-1)]
+				codes[i&(batch-1)] = s.code(k.Hi, k.Lo)
+			}
+		}
+		for i := range part {
+			c := codes[i&(batch-1)]
+			if c > s.answers {
+				c = s.resolve(c, key{})
+			}
+			if other>>i&1 != 0 {
+				c = 0
+			}
+			v, ok := s.Value(c)
+			vs[at+i], oks[at+i] = v, ok
+			if ok {
+				found++
+			}
+		}
+	}
+	return found
+}
