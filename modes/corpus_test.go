@@ -2,8 +2,10 @@ package modes
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +78,7 @@ func TestGoldenAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	known, used := disagreements(t), map[string]bool{}
+	agree, total := map[string]int{}, map[string]int{} // by the peer's register
 	for hex, g := range answers {
 		f := hexFrame(t, hex)
 		var m Message
@@ -125,10 +128,12 @@ func TestGoldenAnswers(t *testing.T) {
 				continue
 			}
 			name := "BDS" + strings.ReplaceAll(best[0].Code.String(), ",", "")
+			total[g.BDS]++
 			if !strings.Contains(","+g.BDS+",", ","+name+",") {
 				differ("bds", name, g.BDS)
 				continue
 			}
+			agree[g.BDS]++
 			if strings.Contains(g.BDS, ",") {
 				continue // the peer gives no fields of ambiguous messages
 			}
@@ -156,6 +161,9 @@ func TestGoldenAnswers(t *testing.T) {
 		if !strings.HasSuffix(k, " address") && !used[k] {
 			t.Errorf("testdata/disagreements.txt: %s agrees, or is no frame of the corpus", k)
 		}
+	}
+	for _, bds := range slices.Sorted(maps.Keys(total)) {
+		t.Logf("%s: %d of %d agree", bds, agree[bds], total[bds])
 	}
 	t.Logf("%d answers, %d disagreements", len(answers), len(used))
 }
