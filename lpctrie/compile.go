@@ -265,21 +265,11 @@ func (f *filler) flush() {
 	f.marks, f.base = 0, f.count-1
 }
 
-// moveTo makes an /18 the one that is being filled. Those in between share an
-// empty cell, which stands for the last entry so far.
-func (f *filler) moveTo(at uint32) {
-	if at == f.at {
-		return
-	}
-	f.flush()
-	if f.at++; f.at < at {
+func (f *filler) mark(slash24 uint32) {
+	if at := slash24 >> 6; at != f.at {
 		f.flush()
 		f.at = at
 	}
-}
-
-func (f *filler) mark(slash24 uint32) {
-	f.moveTo(slash24 >> 6)
 	f.marks |= 1 << (slash24 & 63)
 }
 
@@ -326,10 +316,6 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 		f.append(last.code, last.slen, o.Prefixes)
 	}
 	f.flush()
-	if f.at < 1<<18-1 {
-		f.at++
-		f.flush()
-	}
 
 	s := &Snapshot[V]{inline: c.inline}
 	s.deepFirst = f.count
@@ -428,7 +414,8 @@ func (f *filler) spread(spare int, lengths bool) {
 		if f.topBits[at>>6]>>(at&63)&1 == 0 {
 			continue
 		}
-		for b := f.cells[top[at>>6].position(at)].bits(); b != 0; b &= b - 1 {
+		n, _ := top[at>>6].position(at)
+		for b := f.cells[n].bits(); b != 0; b &= b - 1 {
 			p := at<<6 | uint32(bits.TrailingZeros64(b))
 			if e != ^uint32(0) {
 				fill(p, e)

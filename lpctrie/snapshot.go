@@ -41,7 +41,8 @@ type CompileOptions struct {
 //	address   aaaaaaaaaaaabbbbbbccccccdddddddd
 //
 //	top       4096 cells, chosen by a; bit b of a cell's bitmap says whether
-//	          that /18 has a cell of its own or shares that of the one before
+//	          that /18 has a cell of its own; if not, all of it shares the
+//	          last entry of the nearest cell before
 //	cells     bit c says whether that /24 begins an entry of its own or shares
 //	          that of the one before
 //	entries   a code of 1 to 4 bytes, chosen by the largest: 0 for no route,
@@ -82,9 +83,17 @@ type cell struct{ lo, hi, base uint32 }
 
 func (c *cell) bits() uint64 { return uint64(c.lo) | uint64(c.hi)<<32 }
 
-// position returns the number of the entry for the position p & 63.
-func (c *cell) position(p uint32) uint32 {
-	return c.base + uint32(bits.OnesCount64(c.bits()<<(^p&63)))
+// position returns the number that the position p & 63 has, and whether it is
+// that of the position's own bit (1) or of one before (0).
+func (c *cell) position(p uint32) (n, own uint32) {
+	b := c.bits() << (^p & 63)
+	return c.base + uint32(bits.OnesCount64(b)), uint32(b >> 63)
+}
+
+// entry returns the number of the entry for the position p & 63 if own is 1,
+// the last one if own is 0.
+func (c *cell) entry(p, own uint32) uint32 {
+	return c.base + uint32(bits.OnesCount64(c.bits()<<(^p&-own&63)))
 }
 
 // A slot of the hash: a /24 and the number of its entries minus one in the
@@ -105,7 +114,8 @@ func (s *index) find(key uint32) uint32 {
 	if s.top == nil {
 		return key >> 8
 	}
-	return s.cells[s.top[key>>20].position(key>>14)].position(key >> 8)
+	n, own := s.top[key>>20].position(key >> 14)
+	return s.cells[n].entry(key>>8, own)
 }
 
 // code returns the code of an address.
@@ -262,11 +272,12 @@ func (s *index) codes32(keys, codes *[batch]uint32) int {
 		}
 	} else {
 		top, cells := s.top, s.cells
+		var owns [batch]uint32
 		for i, k := range keys {
-			codes[i] = top[k>>20].position(k >> 14)
+			codes[i], owns[i] = top[k>>20].position(k >> 14)
 		}
 		for i, k := range keys {
-			codes[i] = cells[codes[i]].position(k >> 8)
+			codes[i] = cells[codes[i]].entry(k>>8, owns[i])
 		}
 	}
 	entries, width, mask := s.entries, uint(s.width), s.mask
