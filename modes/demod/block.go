@@ -5,15 +5,20 @@ package demod
 // filters have run in, and ahead, to the end of the last frame that starts
 // in it.
 const (
-	behind = 16
-	ahead  = 336 // a long frame is 288 samples at 2.4 Msps
+	runIn = 16  // samples that filters and searches want in front
+	frame = 336 // a long frame is 288 samples at 2.4 Msps
 	// knownLag is how many blocks later than the judge a block knows the
 	// addresses that were heard. So many blocks can be searched at once.
 	knownLag = 4
 )
 
-// A span is the place of a frame in half samples.
-type span struct{ from, to int }
+// A span is a frame that is certain, and its place in half samples.
+type span struct {
+	from, to int
+	start    int // sub-phases
+	bits     int
+	word     [2]uint64
+}
 
 // A block is the workplace of one worker.
 type block struct {
@@ -21,24 +26,28 @@ type block struct {
 	lim    *limits
 	repair Repair
 
-	size  int      // samples from the first that is searched to the next block
-	known []uint32 // addresses heard up to knownLag blocks ago
-	first int64    // index of re[0] in the stream
-	valid int      // samples of re that came from the input
-	re    []float32
-	im    []float32
-	e     []float32
-	noise float32
-	out   []reading
-	stats Stats
+	behind int      // samples in front of the first that is searched
+	size   int      // samples from the first that is searched to the next block
+	known  []uint32 // addresses heard up to knownLag blocks ago
+	first  int64    // index of re[0] in the stream
+	valid  int      // samples of re that came from the input
+	re     []float32
+	im     []float32
+	e      []float32
+	noise  float32
+	out    []reading
+	stats  Stats
 
 	busyUntil int
 	busyGate  float32
 
-	certain   []span // frames that are certain, in the order of their ends
+	certain   []span // frames that are certain
+	rescan    bool   // some of them were taken away
 	bareStart bool   // the candidate in work has no preamble
 
 	triedStart, triedBits int // of the last candidate that came to refine
+
+	modelR, modelI [maxRegion]float32
 
 	// Of the frame in work.
 	word     [2]uint64
@@ -49,7 +58,9 @@ type block struct {
 	xa, xb   [longBits]float32
 	refR     [longBits]float32
 	refI     [longBits]float32
-	omega    float32 // radians a chip
+	quad     [longBits]float32 // energy out of phase
+	inv      [longBits]float32 // one over the noise
+	omega    float32           // radians a chip
 	amp      float32
 	fwd, llr [longBits]float32
 	flip     *flipper
@@ -57,9 +68,15 @@ type block struct {
 }
 
 func newBlock(t *template, lim *limits, repair Repair) *block {
+	// Where frames are taken away, those that reach into the block from the
+	// one before and from behind its end must be found too.
+	behind, ahead := runIn, frame
+	if lim.deep {
+		behind, ahead = runIn+frame, 2*frame
+	}
 	n := behind + lim.block + ahead
 	return &block{
-		t: t, lim: lim, repair: repair, size: lim.block,
+		t: t, lim: lim, repair: repair, size: lim.block, behind: behind,
 		re: make([]float32, n), im: make([]float32, n), e: make([]float32, 2*n),
 		out: make([]reading, 0, 32), scratch: make([]float32, 0, n/noiseStep+1),
 		flip: newFlipper(),
@@ -79,9 +96,25 @@ func (b *block) run() {
 		return
 	}
 	b.noise = max(b.noise, noiseFloor)
-	b.scan(2*behind, 2*(behind+b.size))
-	if b.lim.deep {
-		b.bare(2*behind, 2*(behind+b.size))
+	lo, hi := 2*b.behind, 2*(b.behind+b.size)
+	if !b.lim.deep {
+		b.scan(lo, hi)
+		return
+	}
+	first, last := 2*runIn, hi+2*(frame-runIn-20)
+	b.scan(first, last)
+	b.uncover(first, last)
+	b.bare(lo, hi)
+	b.own(lo/2-2, hi/2+2)
+}
+
+// own drops the readings of frames that start before sample lo or after hi:
+// they are those of the neighbouring blocks.
+func (b *block) own(lo, hi int) {
+	for i := range b.out {
+		if n := b.out[i].start/subPhases - b.first; n < int64(lo) || n >= int64(hi) {
+			b.out[i].bits = 0
+		}
 	}
 }
 

@@ -89,6 +89,8 @@ func (b *block) project(bits int) {
 		y := b.zr[2*i+1]*r + b.zi[2*i+1]*q
 		b.xa[i], b.xb[i] = x, y
 		b.refR[i], b.refI[i] = r, q
+		u, v := b.zi[2*i]*r-b.zr[2*i]*q, b.zi[2*i+1]*r-b.zr[2*i+1]*q
+		b.quad[i] = u*u + v*v
 		w[i>>6] |= uint64(math.Float32bits(y-x)>>31) << (63 - i&63)
 	}
 	b.word = w
@@ -120,21 +122,23 @@ func (b *block) trellis(start, bits, bin int) {
 	h := &cross[phases[0][0]]
 	// A pulse has a neighbour of each distance by chance.
 	amp := max(sum/float32(bits)/(1+(h[1]+2*h[2]+h[3])/(2*h[0])), 1e-20)
-	const sure = 0.92 // the trellis is that much too sure of itself
 	b.amp = amp
-	k, k2 := sure*2*amp/b.noise, sure*amp*amp/b.noise
+	b.trust(bits)
+	a2 := amp * amp
 	// What each bit's own pulse says, and what each pair of neighbours does:
 	// for the bit before one or zero (first index) and this bit one or zero.
 	var own [longBits]float32
 	var pair [2][2][longBits]float32
 	for i := range bits {
 		pa, pb := phases[0][i], phases[1][i]
-		own[i] = k*(gain[pa]*b.xa[i]-gain[pb]*b.xb[i]) - k2*(cross[pa][0]-cross[pb][0])
+		inv := b.inv[i]
+		own[i] = inv * (2*amp*(gain[pa]*b.xa[i]-gain[pb]*b.xb[i]) - a2*(cross[pa][0]-cross[pb][0]))
 		if i+1 < bits {
-			pair[1][1][i+1] = -2 * k2 * cross[pa][2]
-			pair[1][0][i+1] = -2 * k2 * cross[pa][3]
-			pair[0][1][i+1] = -2 * k2 * cross[pb][1]
-			pair[0][0][i+1] = -2 * k2 * cross[pb][2]
+			k := -2 * a2 * inv
+			pair[1][1][i+1] = k * cross[pa][2]
+			pair[1][0][i+1] = k * cross[pa][3]
+			pair[0][1][i+1] = k * cross[pb][1]
+			pair[0][0][i+1] = k * cross[pb][2]
 		}
 	}
 	// Only the difference of the two states counts. f is how much likelier a
@@ -158,6 +162,33 @@ func (b *block) trellis(start, bits, bin int) {
 		l := b.llr[i] + b.fwd[i]
 		b.llr[i] = l
 		b.word[i>>6] |= uint64(^math.Float32bits(l)>>31) << (63 - i&63)
+	}
+}
+
+// trust fills inv with one over the noise at each bit. Out of phase with the
+// carrier there is only noise, so what is there shows where another signal
+// makes it more.
+func (b *block) trust(bits int) {
+	const (
+		sure   = 0.92 // the trellis is that much too sure of itself
+		window = 8    // bits to each side
+		excess = 0.7  // of the measured noise, so that its scatter costs nothing
+	)
+	var sum float32
+	for i := range min(window, bits) {
+		sum += b.quad[i]
+	}
+	n := float32(min(window, bits))
+	for i := range bits {
+		if j := i + window; j < bits {
+			sum += b.quad[j]
+			n++
+		}
+		if j := i - window - 1; j >= 0 {
+			sum -= b.quad[j]
+			n--
+		}
+		b.inv[i] = sure / larger(b.noise, excess*sum/n)
 	}
 }
 

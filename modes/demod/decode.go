@@ -3,6 +3,7 @@ package demod
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"signalbox.example/modes"
 )
@@ -242,24 +243,52 @@ func (b *block) fineTime(m, bits int) (int, float32) {
 	return pos, max(level, 0)
 }
 
+// surelyReply reports whether a reply with address parity is certain: no bit
+// is in doubt behind a full preamble (a weak pulse would allow a start one bit
+// early) and, where that can be known, its address was heard.
+func (b *block) surelyReply(m int, r *reading) bool {
+	e, c := b.e[m:], &b.t.chip
+	first := e[0] + e[c[2]] + e[c[7]] + e[c[9]]
+	if r.nHard > 1 || r.lnQ < -0.1 || min(e[0], e[c[2]], e[c[7]], e[c[9]]) < first/10 {
+		return false
+	}
+	switch r.hard[0][0] >> 3 {
+	case 0, 4, 5, 16, 20, 21:
+		return !b.lim.deep || slices.Contains(b.known, modes.Remainder(r.hard[0][:r.bits/8]))
+	}
+	return false
+}
+
 // certify appends a frame whose parity vouches for it and makes candidates
 // inside it prove themselves.
 func (b *block) certify(m int, g float32, bits, start int, level float32, f *[14]byte, margin float32) {
 	r := b.newReading(start, bits, level)
 	r.certified = true
 	r.hard[0], r.margin[0], r.nHard = *f, margin, 1
-	b.covered(m, g, bits)
+	b.covered(m, g, bits, start, f)
 }
 
-func (b *block) covered(m int, g float32, bits int) {
+// covered notes a frame that is certain.
+func (b *block) covered(m int, g float32, bits, start int, f *[14]byte) {
 	b.busyUntil, b.busyGate = m+int(b.t.chip[firstDataChip+2*bits-1]), g
-	b.certain = append(b.certain, span{m - 2, b.busyUntil})
+	if b.lim.deep {
+		b.certain = append(b.certain, span{m - 2, b.busyUntil, start, bits,
+			[2]uint64{binary.BigEndian.Uint64(f[:8]), uint64(binary.BigEndian.Uint32(f[8:]))<<32 | uint64(binary.BigEndian.Uint16(f[12:]))<<16}})
+	}
 }
 
 func (b *block) newReading(start, bits int, level float32) *reading {
+	at := b.first*subPhases + int64(start)
+	if b.rescan { // better than what was read here before
+		for i := range b.out {
+			if o := &b.out[i]; o.bits == bits && !o.certified && max(o.start-at, at-o.start) < subPhases {
+				o.bits = 0
+			}
+		}
+	}
 	b.out = append(b.out, reading{})
 	r := &b.out[len(b.out)-1]
-	r.start = b.first*subPhases + int64(start)
+	r.start = at
 	gain := b.t.gain[offsetBins][0]
 	r.level = level / (gain * gain)
 	r.bits = bits
@@ -276,7 +305,6 @@ const matchedErrors = 7
 // without and then with the carrier's phase, and repairs what is left.
 func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 	b.stats.Refined++
-	t := b.t
 	start, level := b.fineTime(m, bits)
 	if b.triedBits == bits && max(start-b.triedStart, b.triedStart-start) < subPhases/5 {
 		b.stats.Again++
@@ -284,8 +312,7 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 	}
 	b.triedStart, b.triedBits = start, bits
 	omega := b.carrier(start, bits) // radians a sample
-	hz := float64(omega) / (2 * math.Pi) * b.t.rate
-	bin := min(max(int(math.Round(hz/offsetStep)), -offsetBins), offsetBins) + offsetBins
+	bin := b.bin(omega)
 	b.matched(start, bits, bin)
 
 	f, margin := b.incoherent(bits)
@@ -356,11 +383,11 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 	if r.flips > 0 {
 		b.stats.Flipped++
 	}
-	// A frame of no doubtful bit behind a full preamble is real, whatever its
-	// parity means. A weak pulse would allow a start one bit early.
-	e, c := b.e[m:], &t.chip
-	weakest := min(e[0], e[c[2]], e[c[7]], e[c[9]])
-	if r.flips > 0 || r.nHard == 1 && r.lnQ > -0.1 && weakest > g/10 && h[0] < 24<<3 {
-		b.covered(m, g, bits)
+	if r.flips > 0 || b.surelyReply(m, r) {
+		best := &h
+		if r.flips > 0 {
+			best = &r.flipped
+		}
+		b.covered(m, g, bits, start, best)
 	}
 }

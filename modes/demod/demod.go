@@ -72,10 +72,10 @@ func New(c Config) (*Demodulator, error) {
 // before.
 func (d *Demodulator) restart(next int64) {
 	b := d.blocks[0]
-	b.first = next - behind
-	d.full, d.fill = 0, behind
-	clear(b.re[:behind])
-	clear(b.im[:behind])
+	b.first = next - int64(b.behind)
+	d.full, d.fill = 0, b.behind
+	clear(b.re[:b.behind])
+	clear(b.im[:b.behind])
 }
 
 // Process takes the next bytes of the stream, any number of them, and calls
@@ -118,8 +118,8 @@ func (d *Demodulator) samples(iq []byte, emit func(*modes.Frame)) {
 // next closes the full block, opens the one behind it and lets the workers
 // run when each has something to do.
 func (d *Demodulator) next(emit func(*modes.Frame)) {
-	const overlap = behind + ahead
 	b, c := d.blocks[d.full], d.blocks[d.full+1]
+	overlap := len(b.re) - b.size
 	b.valid = len(b.re)
 	copy(c.re[:overlap], b.re[b.size:])
 	copy(c.im[:overlap], b.im[b.size:])
@@ -165,7 +165,7 @@ func (d *Demodulator) work(emit func(*modes.Frame)) {
 func (d *Demodulator) Flush(emit func(*modes.Frame)) {
 	b := d.blocks[d.full]
 	end := b.first + int64(d.fill)
-	if d.fill > behind {
+	if d.fill > b.behind {
 		b.valid = d.fill
 		clear(b.re[d.fill:])
 		clear(b.im[d.fill:])

@@ -46,7 +46,9 @@ func (b *block) scan(lo, hi int) {
 			// Inside a frame that is certain only what is clearly stronger
 			// can be another.
 			b.stats.Preambles++
-			if m := lo + i - 2; m >= b.busyUntil || here >= 2*b.busyGate {
+			if m := lo + i - 2; b.rescan && b.taken(m) {
+				b.stats.Covered++
+			} else if m >= b.busyUntil || here >= 2*b.busyGate {
 				b.candidate(m, here)
 			} else {
 				b.stats.Covered++

@@ -52,6 +52,10 @@ func (j *judge) judgeBlock(out []reading, emit func(*modes.Frame)) {
 	// Insertion sort: nearly sorted already.
 	j.order = j.order[:0]
 	for i := range out {
+		if out[i].bits == 0 {
+			j.stats.Elsewhere++
+			continue
+		}
 		j.order = append(j.order, int32(i))
 		for k := len(j.order) - 1; k > 0 && out[j.order[k-1]].start > out[j.order[k]].start; k-- {
 			j.order[k-1], j.order[k] = j.order[k], j.order[k-1]

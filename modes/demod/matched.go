@@ -20,6 +20,13 @@ func (b *block) carrier(start, bits int) float32 {
 	return float32(math.Atan2(float64(s), float64(c)))
 }
 
+// bin returns the set of matched filters for a carrier that turns by omega
+// radians a sample.
+func (b *block) bin(omega float32) int {
+	hz := float64(omega) / (2 * math.Pi) * b.t.rate
+	return min(max(int(math.Round(hz/offsetStep)), -offsetBins), offsetBins) + offsetBins
+}
+
 // matched fills zr and zi with the matched filter's output at each data chip.
 func (b *block) matched(start, bits, bin int) {
 	t := b.t

@@ -43,8 +43,14 @@ type Stats struct {
 	// after the trellis, and after flipping the least reliable bits.
 	Energy, Matched, Trellis, Flipped uint64
 
+	// Subtracted frames were taken out of the samples to find what they hid.
+	Subtracted uint64
+
 	// Frames were handed over, Repaired of them with flipped bits.
 	Frames, Repaired uint64
+	// Elsewhere counts readings that belong to a neighbouring block or were
+	// read again after a subtraction.
+	Elsewhere uint64
 	// Duplicates of a frame at the same place were dropped.
 	Duplicates uint64
 	// Reasons counts readings that ended in no frame by the reason for their
@@ -72,5 +78,6 @@ func (s *Stats) add(o *Stats) {
 	s.Energy += o.Energy
 	s.Matched += o.Matched
 	s.Trellis += o.Trellis
+	s.Subtracted += o.Subtracted
 	s.Flipped += o.Flipped
 }

@@ -48,6 +48,8 @@ type template struct {
 	taps     [2*offsetBins + 1][subPhases][mfTaps]complex64
 	realTaps [subPhases][mfTaps]float32
 	gain     [2*offsetBins + 1][subPhases]float32
+	// long is the pulse of amplitude 1 with more of its skirts.
+	long [2*offsetBins + 1][subPhases][subTaps]complex64
 	// cross is the real part of the inner product of a sampled pulse of
 	// amplitude 1 at a phase with itself and with pulses one, two and three
 	// chips later. Close to the band's edge it depends on the phase.
@@ -94,6 +96,9 @@ func newTemplate(rate float64) *template {
 				if b == offsetBins {
 					t.realTaps[p][k] = float32(real(v[k]) / norm)
 				}
+			}
+			for k := range t.long[b][p] {
+				t.long[b][p][k] = complex64(shape.At((float64(k-subBefore) - float64(p)/subPhases) / rate))
 			}
 			for lag := range t.cross[b][p] {
 				var sum float64
