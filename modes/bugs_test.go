@@ -304,9 +304,9 @@ func TestBug15SquawkAndVerticalRate(t *testing.T) {
 	}
 }
 
-// Bug 16, a half-written aircraft.json, is TestBug16 of package track; bug 17,
-// Beast framing, is TestBug17 of package beast; bug 18 is here and in track;
-// bug 19, the lost tail, is tested in package demod; bug 20 is FuzzDecode.
+// Bug 16, a half-written aircraft.json, is in package track; bug 17, Beast
+// framing, in package beast; bug 18 here and in track; bug 19, the lost end of a
+// recording, in examples/adsb.
 
 func TestBug18CommBNeedsAKnownAddress(t *testing.T) {
 	f := hexFrame(t, "a0001910a3d9f532bfec007ae77d")

@@ -230,12 +230,6 @@ func decodeRegister(code BDS, v uint64) (r Register, ok bool) {
 
 // Standard atmosphere (ICAO Doc 7488), used to compare speeds.
 
-// soundSpeed returns the speed of sound in knots at a pressure altitude in
-// feet.
-func soundSpeed(feet float64) float64 {
-	return 661.4786 * math.Sqrt(temperature(feet)/288.15)
-}
-
 // temperature returns that of the standard atmosphere in kelvin.
 func temperature(feet float64) float64 {
 	return max(288.15-0.0019812*feet, 216.65)

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"signalbox.example/examples/adsb/recording"
@@ -283,6 +284,22 @@ func TestModes1(t *testing.T) {
 		t.Errorf("%d of 193 frames, %d messages", n, lines)
 	}
 	t.Logf("%d of 193 frames, %d distinct, %d messages", n, len(found), lines)
+}
+
+// TestBug19LastBuffer: the first dump1090 forgot the buffer that the end of the
+// file cut short, and found 217 messages where it finds 284 with silence after
+// the file. Silence must change nothing, and pieces must not either.
+func TestBug19LastBuffer(t *testing.T) {
+	iq := vectors.Read(t, "modes/modes1.bin")
+	args := []string{"-in", "-", "-rate", "2000000", "-repair", "1", "-raw"}
+	_, want, _ := command(t, bytes.NewReader(iq), args...)
+	padded := append(bytes.Clone(iq), bytes.Repeat([]byte{127}, 1<<20)...)
+	if _, got, _ := command(t, bytes.NewReader(padded), args...); got != want {
+		t.Errorf("%d messages, %d with silence after them", strings.Count(want, "\n"), strings.Count(got, "\n"))
+	}
+	if _, got, _ := command(t, iotest.HalfReader(bytes.NewReader(iq)), args...); got != want {
+		t.Errorf("%d messages, %d in pieces", strings.Count(want, "\n"), strings.Count(got, "\n"))
+	}
 }
 
 // rightParity checks a frame by the rule of its kind: DF17 and DF18 remainder

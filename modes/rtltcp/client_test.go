@@ -249,13 +249,63 @@ func TestRingMarksGaps(t *testing.T) {
 	if at != 79 {
 		t.Errorf("after a reset at %d", at)
 	}
+	r = newRing(1 << 16)
 	for range 3 * maxGaps { // many gaps: the list stays bounded
 		r.skip(1)
-		r.write(samples(0, 0))
+		r.write(samples(0, 1))
 	}
-	if len(r.gaps) > maxGaps {
-		t.Errorf("%d gaps", len(r.gaps))
+	if len(r.gaps) != maxGaps || r.w != 2*maxGaps {
+		t.Errorf("%d gaps, %d bytes", len(r.gaps), r.w)
 	}
+}
+
+// FuzzRing: whatever is written, lost, thrown away and read, the numbers of the
+// samples that come out add up.
+func FuzzRing(f *testing.F) {
+	f.Add([]byte{10, 200, 60, 0, 130, 70, 255, 20}, uint8(40))
+	f.Fuzz(func(t *testing.T, ops []byte, size uint8) {
+		r := newRing(int(size) + 2)
+		next, at := 0, uint64(0)
+		take := func(n int) {
+			p := make([]byte, n+2)
+			got, lost, err := r.read(p)
+			if err != nil {
+				return
+			}
+			at += lost
+			for i := 0; i < got; i += 2 {
+				if v := binary.LittleEndian.Uint16(p[i:]); v != uint16(at) {
+					t.Fatalf("sample %d is %d", at, v)
+				}
+				at++
+			}
+		}
+		for _, op := range ops {
+			switch n := int(op & 63); op >> 6 {
+			case 0, 1:
+				r.write(samples(next, n))
+				next += n
+			case 2:
+				if r.r != r.w {
+					take(n)
+				}
+			case 3:
+				if n == 0 {
+					r.reset()
+				} else {
+					r.skip(uint64(n))
+					next += n
+				}
+			}
+		}
+		r.end(io.EOF)
+		for r.r != r.w {
+			take(50)
+		}
+		if at+r.lost != uint64(next) {
+			t.Errorf("%d samples came out or were lost of %d", at+r.lost, next)
+		}
+	})
 }
 
 func TestReconnects(t *testing.T) {

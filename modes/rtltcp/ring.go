@@ -35,6 +35,9 @@ func newRing(size int) *ring {
 
 // write puts whole samples in, or loses them.
 func (r *ring) write(b []byte) {
+	if len(b) == 0 {
+		return // a gap is marked only before a sample
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.received += uint64(len(b) / 2)
