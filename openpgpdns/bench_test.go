@@ -239,3 +239,16 @@ func bareLoop(b *testing.B, dir string, names []string, content [][]byte, rename
 		}
 	}
 }
+
+func BenchmarkCollect(b *testing.B) {
+	ring := benchRing(b, 10_000)
+	b.SetBytes(int64(len(ring)))
+	b.ReportAllocs()
+	for b.Loop() {
+		c, err := Collect(context.Background(), "example.org", NewReader(bytes.NewReader(ring)).All(), Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.Close()
+	}
+}

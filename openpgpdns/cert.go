@@ -213,11 +213,18 @@ type UserID struct {
 // of the same name.
 func (u UserID) StrictDANELabel() (label string, differs bool) {
 	local, _, ok := mailbox(u.Bytes)
-	if !ok || !u.HasAddress || plainLocal(local) {
+	if !ok || !u.HasAddress {
+		return "", false
+	}
+	return strictLabel(local, u.Address)
+}
+
+func strictLabel(local []byte, a Address) (label string, differs bool) {
+	if plainLocal(local) {
 		return "", false
 	}
 	s, err := StrictDANELabel(string(local))
-	if err != nil || s == u.Address.DANELabel() {
+	if err != nil || s == a.DANELabel() {
 		return "", false
 	}
 	return s, true

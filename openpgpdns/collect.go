@@ -188,41 +188,45 @@ func verifyAll(certs []*Cert, workers int, p *problems) {
 
 // add files a certificate under its addresses in the domain. buf is scratch.
 func (c *Collection) add(cert *Cert, f Filter, buf []byte) ([]byte, error) {
-	var seen []Address
+	var room [8]Address
+	seen := room[:0]
 	for i := 1; i < len(cert.packets); {
 		end := cert.group(i)
 		at := i
 		i = end
-		if cert.packets[at].tag != tagUserID || !cert.inDomain(at, c.domain) {
+		if cert.packets[at].tag != tagUserID {
 			continue
 		}
-		u := cert.userID(at, end, 0)
-		if !u.HasAddress || !u.SelfSigned || u.Address.Domain != c.domain || contains(seen, u.Address) {
+		local, ok := cert.localIn(at, c.domain)
+		if !ok || cert.certState(at, end).sig < 0 {
 			continue
 		}
-		seen = append(seen, u.Address)
-		local := u.Address.Local
-		if len(local) > 255 {
-			c.problems.add(&Error{Certificate: cert.number, Fingerprint: bytes.Clone(cert.Fingerprint()), Err: ErrTooLarge, Input: local, Detail: "local part of more than 255 octets"})
+		a := Address{Local: lowerASCII(local), Domain: c.domain}
+		if contains(seen, a) {
+			continue
+		}
+		seen = append(seen, a)
+		if len(a.Local) > 255 {
+			c.problems.add(&Error{Certificate: cert.number, Fingerprint: bytes.Clone(cert.Fingerprint()), Err: ErrTooLarge, Input: a.Local, Detail: "local part of more than 255 octets"})
 			continue
 		}
 		buf = append(append(buf[:0], cert.fprLen), cert.Fingerprint()...)
-		if label, differs := u.StrictDANELabel(); differs {
+		if label, differs := strictLabel(local, a); differs {
 			buf = append(buf, 28)
 			buf, _ = hex.AppendDecode(buf, []byte(label))
 		} else {
 			buf = append(buf, 0)
 		}
-		buf = append(append(buf, byte(len(local))), local...)
+		buf = append(append(buf, byte(len(a.Local))), a.Local...)
 		meta := len(buf)
 		var err error
-		if buf, err = f.For(u.Address).Append(buf, cert); errors.Is(err, ErrNoUserID) {
+		if buf, err = f.For(a).Append(buf, cert); errors.Is(err, ErrNoUserID) {
 			continue // revoked, and revoked user IDs are not wanted
 		} else if err != nil {
 			return buf, err
 		}
 		if len(buf)-meta > c.maxFile {
-			c.problems.add(&Error{Certificate: cert.number, Fingerprint: bytes.Clone(cert.Fingerprint()), Err: ErrTooLarge, Input: u.Address.String(),
+			c.problems.add(&Error{Certificate: cert.number, Fingerprint: bytes.Clone(cert.Fingerprint()), Err: ErrTooLarge, Input: a.String(),
 				Detail: strconv.Itoa(len(buf)-meta) + " octets, clients read " + strconv.Itoa(c.maxFile)})
 			continue
 		}
@@ -230,19 +234,22 @@ func (c *Collection) add(cert *Cert, f Filter, buf []byte) ([]byte, error) {
 		if err != nil {
 			return buf, err
 		}
-		c.file(u.Address, part{off: off, size: uint32(len(buf)), next: -1, version: cert.version}, len(buf)-meta)
+		c.file(a, part{off: off, size: uint32(len(buf)), next: -1, version: cert.version}, len(buf)-meta)
 	}
 	return buf, nil
 }
 
-// inDomain cheaply sorts out user IDs of other domains. It may say true for
-// internationalised ones.
-func (c *Cert) inDomain(i int, domain string) bool {
-	_, d, ok := mailbox(c.body(&c.packets[i]))
+// localIn returns the raw local part of a user ID with an address in the domain.
+func (c *Cert) localIn(i int, domain string) (local []byte, ok bool) {
+	local, d, ok := mailbox(c.body(&c.packets[i]))
 	if !ok {
-		return false
+		return nil, false
 	}
-	return !isASCII(d) || equalLower(d, domain)
+	if isASCII(d) {
+		return local, equalLower(d, domain)
+	}
+	a, err := DomainToASCII(string(d))
+	return local, err == nil && a == domain
 }
 
 // file adds a part with octets of keys to its address.

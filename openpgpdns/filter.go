@@ -126,18 +126,10 @@ func (f Filter) Append(dst []byte, c *Cert) ([]byte, error) {
 	return w.flush(), nil
 }
 
-// hasAddress compares the address of a user ID without allocating for the
-// common case of an ASCII domain.
+// hasAddress reports whether a user ID has the address a.
 func (c *Cert) hasAddress(i int, a Address) bool {
-	local, domain, ok := mailbox(c.body(&c.packets[i]))
-	if !ok || !equalLower(local, a.Local) {
-		return false
-	}
-	if isASCII(domain) {
-		return equalLower(domain, a.Domain)
-	}
-	d, err := DomainToASCII(string(domain))
-	return err == nil && d == a.Domain
+	local, ok := c.localIn(i, a.Domain)
+	return ok && equalLower(local, a.Local)
 }
 
 func equalLower(raw []byte, low string) bool {
