@@ -13,9 +13,14 @@ func convert(f Format, re, im []float32, src []byte) {
 	case UC8:
 		const scale, zero = 1.0 / 128, 127.4 / 128
 		src = src[:2*len(re)]
-		for i := range re {
-			re[i] = float32(src[2*i])*scale - zero
-			im[i] = float32(src[2*i+1])*scale - zero
+		done := 0
+		if haveKernels && len(re) >= 4 {
+			done = len(re) &^ 3
+			bytes4(&re[0], &im[0], &src[0], done, scale, zero)
+		}
+		for i := done; i < len(re); i++ {
+			re[i] = float32(float32(src[2*i])*scale) - zero
+			im[i] = float32(float32(src[2*i+1])*scale) - zero
 		}
 	case CS8:
 		src = src[:2*len(re)]

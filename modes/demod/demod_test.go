@@ -354,7 +354,7 @@ func TestStatsAddUp(t *testing.T) {
 		if s.Candidates+s.Covered+s.Shape+s.Data != s.Preambles {
 			t.Errorf("%v: the gate's counters do not add up: %+v", effort, s)
 		}
-		readings := s.Frames + s.Duplicates
+		readings := s.Frames + s.Duplicates + s.Elsewhere
 		for _, r := range s.Reasons {
 			readings += r
 		}

@@ -11,6 +11,22 @@ func energies(e, re, im []float32, t *template) {
 	if n <= 0 {
 		return
 	}
+	done := 0
+	if haveKernels {
+		done = n &^ 3
+		if done > 0 {
+			_, _, _ = im[done+2], e[2*done+1], re[done+2]
+			energies4(&e[2], &re[0], &im[0], done, &[4]float32{t.onMid, t.onSide, t.halfIn, t.halfOut})
+		}
+	}
+	energiesGeneric(e[2*done:], re[done:], im[done:], t)
+}
+
+func energiesGeneric(e, re, im []float32, t *template) {
+	n := len(re) - 3
+	if n <= 0 {
+		return
+	}
 	r, m, d := re[3:3+n], im[3:3+n], e[2:2+2*n]
 	m = m[:len(r)]
 	a0, a1, a2 := re[0], re[1], re[2]
@@ -18,16 +34,44 @@ func energies(e, re, im []float32, t *template) {
 	mid, side, in, out := t.onMid, t.onSide, t.halfIn, t.halfOut
 	for i, a3 := range r {
 		b3 := m[i]
-		x := mid*a1 + side*(a0+a2)
-		y := mid*b1 + side*(b0+b2)
-		u := in*(a1+a2) + out*(a0+a3)
-		v := in*(b1+b2) + out*(b0+b3)
+		x := float32(mid*a1) + float32(side*(a0+a2))
+		y := float32(mid*b1) + float32(side*(b0+b2))
+		u := float32(in*(a1+a2)) + float32(out*(a0+a3))
+		v := float32(in*(b1+b2)) + float32(out*(b0+b3))
 		p := d[2*i : 2*i+2 : 2*i+2]
-		p[0] = x*x + y*y
-		p[1] = u*u + v*v
+		p[0] = float32(x*x) + float32(y*y)
+		p[1] = float32(u*u) + float32(v*v)
 		a0, a1, a2 = a1, a2, a3
 		b0, b1, b2 = b1, b2, b3
 	}
+}
+
+// loud returns the first half sample i of e, i < n, at which the pulses of a
+// preamble, p1, p2 and p3 half samples apart from the first, have at least the
+// energy threshold; or n. It may return up to three less, so the caller looks
+// again.
+func loud(e []float32, n, p1, p2, p3 int, threshold float32) int {
+	done := 0
+	if haveKernels && n >= 4 {
+		_ = e[n-1+p3]
+		if done = loud4(&e[0], n&^3, p1, p2, p3, threshold); done < n&^3 {
+			return done
+		}
+	}
+	if done == n {
+		return n
+	}
+	return done + loudGeneric(e[done:], n-done, p1, p2, p3, threshold)
+}
+
+func loudGeneric(e []float32, n, p1, p2, p3 int, threshold float32) int {
+	e0, e1, e2, e3 := e[:n], e[p1:][:n], e[p2:][:n], e[p3:][:n]
+	for i, v := range e0 {
+		if v+e1[i]+e2[i]+e3[i] >= threshold {
+			return i
+		}
+	}
+	return n
 }
 
 const (
@@ -49,11 +93,14 @@ func noiseLevel(e []float32, scratch []float32) float32 {
 		if w[0] == w[22] && w[22] == w[44] && w[44] == w[66] {
 			continue
 		}
-		var sum float32
-		for _, v := range w {
-			sum += v
+		var s0, s1, s2, s3 float32 // four sums do not wait for each other
+		for k := 0; k+3 < len(w); k += 4 {
+			s0 += w[k]
+			s1 += w[k+1]
+			s2 += w[k+2]
+			s3 += w[k+3]
 		}
-		s = append(s, sum)
+		s = append(s, (s0+s1)+(s2+s3))
 	}
 	if len(s) == 0 {
 		return 0

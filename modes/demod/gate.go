@@ -33,28 +33,30 @@ func (b *block) scan(lo, hi int) {
 	}
 	p1, p2, p3 := t.preambleHalves()
 	lo = max(lo, 2)
-	n := hi - lo + 2
-	if n < 3 {
-		return
-	}
-	e := b.e[lo-1:]
-	e0, e1, e2, e3 := e[:n], e[p1:][:n], e[p2:][:n], e[p3:][:n]
-	before, here := float32(0), e0[0]+e1[0]+e2[0]+e3[0]
-	for i := 1; i < n; i++ {
-		after := e0[i] + e1[i] + e2[i] + e3[i]
-		if here >= threshold && here > before && here >= after && i > 1 {
-			// Inside a frame that is certain only what is clearly stronger
-			// can be another.
-			b.stats.Preambles++
-			if m := lo + i - 2; b.rescan && b.taken(m) {
-				b.stats.Covered++
-			} else if m >= b.busyUntil || here >= 2*b.busyGate {
-				b.candidate(m, here)
-			} else {
-				b.stats.Covered++
-			}
+	for m := lo; m < hi; m++ {
+		// Inside a frame that is certain only what is clearly stronger can be
+		// another.
+		limit, until := threshold, hi
+		if m < b.busyUntil {
+			limit, until = max(threshold, 2*b.busyGate), min(hi, b.busyUntil)
 		}
-		before, here = here, after
+		if m += loud(b.e[m:], until-m, p1, p2, p3, limit); m >= until {
+			m = until - 1
+			continue
+		}
+		e := b.e[m-1:]
+		before := e[0] + e[p1] + e[p2] + e[p3]
+		here := e[1] + e[1+p1] + e[1+p2] + e[1+p3]
+		after := e[2] + e[2+p1] + e[2+p2] + e[2+p3]
+		if here < limit || here <= before || here < after {
+			continue
+		}
+		b.stats.Preambles++
+		if b.rescan && b.taken(m) {
+			b.stats.Covered++
+		} else {
+			b.candidate(m, here)
+		}
 	}
 }
 

@@ -9,10 +9,11 @@ type Stats struct {
 	Samples, Blocks uint64
 
 	// Preambles is the number of times the gate found the energy of four
-	// preamble pulses. Each of them ends in exactly one of the counters from
+	// preamble pulses, inside a frame that is certain twice the energy of
+	// its own. Each of them ends in exactly one of the counters from
 	// Covered to Errors, or is one of the readings.
 	Preambles uint64
-	// Covered: inside a stronger frame that is certain.
+	// Covered: what is left of a frame that was subtracted.
 	Covered uint64
 	// Shape: pulses where the preamble has none, or more than one missing.
 	Shape uint64

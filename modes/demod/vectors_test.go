@@ -43,7 +43,7 @@ func TestModes1(t *testing.T) {
 		{demod.Config{Repair: demod.RepairOne}, 350, 172},
 		{demod.Config{Effort: demod.EffortFast}, 345, 168},
 		{demod.Config{}, 355, 174},
-		{demod.Config{Effort: demod.EffortMax}, 358, 175},
+		{demod.Config{Effort: demod.EffortMax}, 385, 182},
 	} {
 		c.config.Rate = 2_000_000
 		got := frames(t, c.config, iq, nil)
