@@ -87,14 +87,8 @@ func (p Punt) String() string {
 	return fmt.Sprintf("punt-%d", uint8(p))
 }
 
-// Link layers of the interface that the program is attached to.
-const (
-	layerEthernet = iota
-	layerNone     // TUN, WireGuard and other devices that carry bare IP
-)
-
-// tables names the maps that a program uses, by symbol; they are resolved
-// when it is loaded.
+// The maps that a program uses, by symbol; they are resolved when it is
+// loaded.
 const (
 	map64   = "table64"
 	map46   = "table46"
