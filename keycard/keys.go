@@ -207,14 +207,13 @@ func (s *session) replace(ctx context.Context, slot Slot, a Algorithm, meta KeyM
 		if changed {
 			e.Now = a
 			if stage == "key" { // put the old attributes back
-				back := context.WithoutCancel(ctx)
 				old, ok := FindTLV(before, slot.object(doAlgorithm))
-				if ok && s.admin(back, func() error {
-					return s.put(back, slot.object(doAlgorithm), old, "put the key attributes back")
+				if ok && ctx.Err() == nil && s.admin(ctx, func() error {
+					return s.put(ctx, slot.object(doAlgorithm), old, "put the key attributes back")
 				}) == nil {
 					e.Now, e.Restored = was.Algorithm, true
+					s.refresh(ctx)
 				}
-				s.refresh(back)
 			}
 		}
 		return e
