@@ -270,7 +270,8 @@ func (c *Cert) userID(i, end int, now int64) UserID {
 // published for the sake of the revocation.
 func (c *Cert) Addresses() iter.Seq[Address] {
 	return func(yield func(Address) bool) {
-		var seen []Address
+		var room [4]Address
+		seen := room[:0]
 		for i := 1; i < len(c.packets); {
 			end := c.group(i)
 			if c.packets[i].tag == tagUserID {
