@@ -53,7 +53,7 @@ func (x *index) codesBatch(keys *[batch]Key, codes *[batch]uint32) {
 	}
 	for _, i := range lists[:nl] {
 		ref := codes[i&(batch-1)]
-		words := ref>>27&7 + 1
+		words := ref>>wordShift&7 + 1
 		o := ref & numberMax * 4
 		n := listAt(x.lists, o, words, uint32(keys[i&(batch-1)].Hi>>16)&0xffff)
 		at[i&(batch-1)] = o + words*8 + n*x.width

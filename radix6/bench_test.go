@@ -23,7 +23,7 @@ func inside(r *rand.Rand, p netip.Prefix) key {
 	hi, lo, _ := addrKey(p.Addr())
 	tail := key{r.Uint64(), r.Uint64()}
 	m := tail.mask(p.Bits())
-	return key{hi | tail.hi ^ m.hi, lo | tail.lo ^ m.lo}
+	return key{hi | (tail.hi ^ m.hi), lo | (tail.lo ^ m.lo)}
 }
 
 func BenchmarkTree(b *testing.B) {

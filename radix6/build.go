@@ -259,47 +259,45 @@ func (b *builder) node(d uint, runs []run, before uint32) uint32 {
 		return kindOther<<kindShift | isSkip | b.number(len(b.skips)-1)
 	}
 	items := b.items(nil, d, runs, before)
-	switch n := len(items); {
-	case n <= listMax:
-		for len(b.lists)%4 != 0 {
-			b.lists = append(b.lists, 0)
-		}
-		at := len(b.lists)
-		words := max(1, (n+2)/4) // of n-1 places
+	n := len(items)
+	if n > listMax && (d == 2 || n > pairMax) { // most searches end at digit 2: no pairs there
+		return kindTable<<kindShift | b.table(items, false)
+	}
+	for len(b.lists)%4 != 0 {
+		b.lists = append(b.lists, 0)
+	}
+	at := b.number(len(b.lists) / 4)
+	if n <= listMax {
+		words := max(1, (n+1)/3) // of n-1 places
 		b.places(items[1:], words)
 		b.values(items)
-		return kindList<<kindShift | uint32(words-1)<<27 | b.number(at/4)
-	case n <= pairMax:
-		for len(b.lists)%4 != 0 {
-			b.lists = append(b.lists, 0)
-		}
-		at := len(b.lists)
-		var heads []item
-		for i := groupMax; i < n; i += groupMax {
-			heads = append(heads, items[i])
-		}
-		words := (len(heads) + 3) / 4
-		b.places(heads, words)
-		for i := 0; i < n; i += groupMax {
-			group := items[i:min(i+groupMax, n)]
-			b.places(group[1:], groupPlaces/8)
-			b.values(group)
-			b.lists = append(b.lists, make([]byte, (groupMax-len(group))*int(b.width))...)
-		}
-		return kindPair<<kindShift | uint32(words-1)<<27 | b.number(at/4)
-	default:
-		return kindOther<<kindShift | b.table(items, false)
+		return kindList<<kindShift | uint32(words-1)<<wordShift | at
 	}
+	var heads []item
+	for i := groupMax; i < n; i += groupMax {
+		heads = append(heads, items[i])
+	}
+	words := (len(heads) + 2) / 3
+	b.places(heads, words)
+	for i := 0; i < n; i += groupMax {
+		group := items[i:min(i+groupMax, n)]
+		b.places(group[1:], listWords)
+		b.values(group)
+		b.lists = append(b.lists, make([]byte, (groupMax-len(group))*int(b.width))...)
+	}
+	return kindOther<<kindShift | uint32(words-1)<<wordShift | at
 }
 
 // places appends words of places.
 func (b *builder) places(items []item, words int) {
-	for i := range words * 4 {
-		p := uint16(0xffff)
+	place := func(i int) uint32 {
 		if i < len(items) {
-			p = uint16(items[i].place - 1)
+			return items[i].place - 1
 		}
-		b.lists = binary.LittleEndian.AppendUint16(b.lists, p)
+		return 0xffff
+	}
+	for i := 0; i < 3*words; i += 3 {
+		b.lists = binary.LittleEndian.AppendUint64(b.lists, lanesOf(place(i), place(i+1), place(i+2)))
 	}
 }
 

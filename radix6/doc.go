@@ -54,8 +54,9 @@
 //
 // Addresses and prefixes are those of net/netip; an address as two words
 // (LookupKey, KeyOf) has its first byte on top of the first word. IPv4-mapped
-// addresses (::ffff:10.0.0.1) are IPv6 addresses; IPv4 addresses and addresses
-// with a zone match nothing. Metrics are numbers, the lowest wins. MTUs are in
+// addresses (::ffff:10.0.0.1) are IPv6 addresses; IPv4 addresses match nothing.
+// The zone of an address is ignored: it names a link, and Linux looks up the
+// address. Metrics are numbers, the lowest wins. MTUs are in
 // bytes, headers included.
 //
 // # Errors

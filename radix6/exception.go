@@ -413,7 +413,7 @@ func (c *Cache[V]) PacketTooBig(dst, src netip.Addr, mtu int) (bool, error) {
 func (c *Cache[V]) Redirect(dst, src, gateway netip.Addr) (bool, error) {
 	now := c.poll()
 	a, ok := c.resolve(dst, src)
-	if _, _, six := addrKey(gateway.WithZone("")); !ok || !six {
+	if _, _, six := addrKey(gateway); !ok || !six {
 		return false, nil
 	}
 	e := exception{dst: a.d, src: a.routeSource()}

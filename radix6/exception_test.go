@@ -59,7 +59,7 @@ func TestPathMTUOnlyFallsAndNeverLastsLonger(t *testing.T) {
 	mtu(t, c, d, "", 1500)
 	ptb(t, c, d, "", 1500, false) // not below the route's
 	ptb(t, c, d, "", 1279, false) // below what every link carries
-	ptb(t, c, "fe80::1%eth0", "", 1400, false)
+	ptb(t, c, "10.0.0.1", "", 1400, false)
 	ptb(t, c, d, "", 1400, true)
 	ck.step(5 * time.Second)
 	ptb(t, c, d, "", 1400, false)

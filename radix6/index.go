@@ -21,11 +21,11 @@ import (
 // and on, digit by digit, where there are longer prefixes. An entry is a code
 // or leads to the node of the next digit. There are four kinds of nodes:
 //
-//	list   up to 33 entries: the places where they begin, 8 words of 4 at most,
-//	       then the codes, so that a cache line or two have it all. All
-//	       places are compared at once, four in a word.
-//	pair   up to 1,024 entries: a list of every 32nd place, then lists of 32
-//	table  more: a bitmap of 65,536 places in two levels
+//	list   up to 25 entries: the places where they begin, three in a word,
+//	       then the codes, so that a cache line or two have it all. The three
+//	       places of a word are compared at once.
+//	pair   up to 325 entries: a list of every 25th place, then lists of 25
+//	table  a bitmap of 65,536 places in two levels
 //	skip   all runs have the next digits in common: these digits, a code for
 //	       addresses below them, one for those above, and the node behind
 type index struct {
@@ -58,17 +58,22 @@ const (
 	kindShift = 30
 	kindCode  = 0
 	kindList  = 1 // words of places minus 1 in 3 bits, offset/4 in lists in 27
-	kindPair  = 2 // the same
-	kindOther = 3 // table, or skip
+	kindTable = 2
+	kindOther = 3 // pair, like a list, or skip
 	isSkip    = 1 << 29
-	numberMax = 1<<27 - 1 // of everything that a reference counts
+	// Fields of a reference: words minus 1 in 3 bits (in 2 for a pair, whose
+	// top bit is clear), number or offset in 27.
+	wordShift = 27
+	numberMax = 1<<27 - 1
 	codeMax   = 1<<kindShift - 1
 
-	listMax  = 33 // entries: 32 places behind the first, which is always 0
-	groupMax = 32 // entries of a list of a pair, the first place is known
-	pairMax  = 32 * groupMax
+	listWords = 8               // of three places
+	listMax   = 3*listWords + 1 // entries; the place of the first is always 0
+	pairWords = 4
+	groupMax  = listMax // entries of a list of a pair
+	pairMax   = (3*pairWords + 1) * groupMax
 	// groupPlaces is the room for the places of a group in bytes.
-	groupPlaces = 64
+	groupPlaces = 8 * listWords
 )
 
 // skip is a node that stands for digits which all runs below have in common.
@@ -107,70 +112,99 @@ func (x *index) denseAt(table, place uint32) uint32 {
 	return low.base + uint32(bits.OnesCount64(low.bits()<<(^place&63)))
 }
 
+// Three places of 16 bits lie in a word in lanes of 21 bits. Each is stored
+// minus one, so that "not behind" becomes "less", and with the bit above it
+// set, so that a subtraction does not borrow from the next lane. Lanes that
+// are not used hold 0xffff, which is not less than anything.
 const (
-	each16 = 0x0001_0001_0001_0001
-	tops16 = 0x8000_8000_8000_8000
+	laneBits = 21
+	lanes    = 1 | 1<<laneBits | 1<<(2*laneBits)
+	laneTop  = 16
 )
 
-// below counts the 16-bit lanes of y that are less than those of x.
-func below(y, x uint64) uint32 {
-	// The top bit of a lane of z: the lower 15 bits of y are not less.
-	z := (y | tops16) - (x &^ tops16)
-	ge := y&^x | ^(y^x)&z
-	return uint32(bits.OnesCount64(^ge & tops16))
+func lanesOf(a, b, c uint32) uint64 {
+	return uint64(a) | uint64(b)<<laneBits | uint64(c)<<(2*laneBits) | lanes<<laneTop
 }
+
+// above has the lowest bit of each lane set whose place is not less than that
+// of x, which has the same in all lanes.
+func above(word, x uint64) uint64 { return (word - x) >> laneTop & lanes }
+
+// sumLanes adds up lanes.
+func sumLanes(w uint64) uint32 { return uint32(w*lanes>>(2*laneBits)) & (1<<laneBits - 1) }
 
 // listAt returns how many of the places in words at an offset are not behind
-// the digit. Places are stored minus one; unused ones are 0xffff, which nothing
-// is above.
-func listAt(lists []byte, at, words uint32, place uint32) (n uint32) {
-	x := uint64(place) * each16
-	b := lists[at:][:words*8]
-	for len(b) >= 8 {
-		n += below(binary.LittleEndian.Uint64(b), x)
-		b = b[8:]
+// the digit.
+func listAt(lists []byte, at, words, place uint32) uint32 {
+	x, not := uint64(place)*lanes, uint64(0)
+	for b := lists[at:][:words*8]; len(b) >= 8; b = b[8:] {
+		not += above(binary.LittleEndian.Uint64(b), x)
 	}
-	return n
+	return 3*words - sumLanes(not)
 }
 
-// groupAt is listAt for exactly 8 words.
-func groupAt(lists []byte, at uint32, place uint32) uint32 {
-	x := uint64(place) * each16
+// groupAt is listAt for the words of a group.
+func groupAt(lists []byte, at, place uint32) uint32 {
+	x := uint64(place) * lanes
 	b := (*[groupPlaces]byte)(lists[at:])
-	n := below(binary.LittleEndian.Uint64(b[0:8]), x) + below(binary.LittleEndian.Uint64(b[8:16]), x)
-	n += below(binary.LittleEndian.Uint64(b[16:24]), x) + below(binary.LittleEndian.Uint64(b[24:32]), x)
-	n += below(binary.LittleEndian.Uint64(b[32:40]), x) + below(binary.LittleEndian.Uint64(b[40:48]), x)
-	return n + below(binary.LittleEndian.Uint64(b[48:56]), x) + below(binary.LittleEndian.Uint64(b[56:64]), x)
+	not := above(binary.LittleEndian.Uint64(b[0:8]), x) + above(binary.LittleEndian.Uint64(b[8:16]), x)
+	not += above(binary.LittleEndian.Uint64(b[16:24]), x) + above(binary.LittleEndian.Uint64(b[24:32]), x)
+	not += above(binary.LittleEndian.Uint64(b[32:40]), x) + above(binary.LittleEndian.Uint64(b[40:48]), x)
+	not += above(binary.LittleEndian.Uint64(b[48:56]), x) + above(binary.LittleEndian.Uint64(b[56:64]), x)
+	return 3*listWords - sumLanes(not)
 }
 
+// code returns the code of an address. It is one function on purpose: what it
+// would call is too large for the compiler to inline. A test holds it and deep
+// together.
+func (x *index) code(hi, lo uint64) uint32 {
+	place := uint32(hi>>32) & 0xffff
+	table := x.top[hi>>48]
+	var low *cell
+	var shift uint32
+	if x.dense {
+		low = &x.lower[table&(1<<31-1)+place>>6&uint32(int32(table)>>31)]
+		shift = ^place & 63
+	} else {
+		up := &x.upper[table<<4|place>>12]
+		b := up.bits()
+		block := place >> 6 & 63
+		low = &x.lower[up.base+uint32(bits.OnesCount64(b<<(63-block)))]
+		shift = ^place & 63 & -uint32(b>>block&1)
+	}
+	ref := x.refs[low.base+uint32(bits.OnesCount64(low.bits()<<(shift&63)))]
+	place = uint32(hi>>16) & 0xffff
+	var c uint32
+	switch ref >> kindShift {
+	case kindCode:
+		return ref
+	case kindList:
+		words := ref>>wordShift&7 + 1
+		at := ref & numberMax * 4
+		w, not := uint64(place)*lanes, uint64(0)
+		for b := x.lists[at:][:words*8]; len(b) >= 8; b = b[8:] {
+			not += above(binary.LittleEndian.Uint64(b), w)
+		}
+		c = binary.LittleEndian.Uint32(x.lists[at+words*8+(3*words-sumLanes(not))*x.width:]) & x.mask
+	case kindTable:
+		up := &x.upper[ref&numberMax<<4|place>>12]
+		b := up.bits()
+		block := place >> 6 & 63
+		low = &x.lower[up.base+uint32(bits.OnesCount64(b<<(63-block)))]
+		shift = ^place & 63 & -uint32(b>>block&1)
+		c = binary.LittleEndian.Uint32(x.codes[(low.base+uint32(bits.OnesCount64(low.bits()<<(shift&63))))*x.width:]) & x.mask
+	default:
+		return x.deep(ref, hi, lo, 2)
+	}
+	if c <= x.maxCode {
+		return c
+	}
+	return x.deep(x.links[c-x.maxCode-1], hi, lo, 3)
+}
+
+// load returns the code at an offset.
 func (x *index) load(b []byte, at uint32) uint32 {
 	return binary.LittleEndian.Uint32(b[at:]) & x.mask
-}
-
-// code returns the code of an address.
-func (x *index) code(hi, lo uint64) uint32 {
-	table, place := x.top[hi>>48], uint32(hi>>32)&0xffff
-	var at uint32
-	if x.dense {
-		at = x.denseAt(table, place)
-	} else {
-		at = x.tableAt(table, place)
-	}
-	ref := x.refs[at]
-	if ref>>kindShift == kindList {
-		words := ref>>27&7 + 1
-		at := ref & numberMax * 4
-		n := listAt(x.lists, at, words, uint32(hi>>16)&0xffff)
-		if c := x.load(x.lists, at+words*8+n*x.width); c <= x.maxCode {
-			return c
-		} else {
-			return x.deep(x.links[c-x.maxCode-1], hi, lo, 3)
-		}
-	}
-	if ref>>kindShift == kindCode {
-		return ref
-	}
-	return x.deep(ref, hi, lo, 2)
 }
 
 // deep follows a reference to a node of digit d. Each turn of the loop goes at
@@ -184,17 +218,17 @@ func (x *index) deep(ref uint32, hi, lo uint64, d uint) uint32 {
 		case kindCode:
 			return ref
 		case kindList:
-			words := ref>>27&7 + 1
+			words := ref>>wordShift&7 + 1
 			at := ref & numberMax * 4
 			c = x.load(x.lists, at+words*8+listAt(x.lists, at, words, place)*x.width)
-		case kindPair:
-			words := ref>>27&7 + 1
-			at := ref & numberMax * 4
-			at += words*8 + listAt(x.lists, at, words, place)*(groupPlaces+groupMax*x.width)
-			c = x.load(x.lists, at+groupPlaces+groupAt(x.lists, at, place)*x.width)
+		case kindTable:
+			c = x.load(x.codes, x.tableAt(ref&numberMax, place)*x.width)
 		default:
 			if ref&isSkip == 0 {
-				c = x.load(x.codes, x.tableAt(ref&numberMax, place)*x.width)
+				words := ref>>wordShift&3 + 1
+				at := ref & numberMax * 4
+				at += words*8 + listAt(x.lists, at, words, place)*(groupPlaces+groupMax*x.width)
+				c = x.load(x.lists, at+groupPlaces+groupAt(x.lists, at, place)*x.width)
 				break
 			}
 			s := &x.skips[ref&numberMax]

@@ -118,8 +118,8 @@ func (t *Tree[V]) LookupKey(hi, lo uint64) (v V, ok bool) {
 
 // Lookup returns the value and the prefix of the best route to an address.
 // The source of the packet is taken as unspecified (::), as "ip route get"
-// does without "from". An address with a zone matches nothing, like in
-// [netip.Prefix.Contains]; nor does an IPv4 address. It allocates nothing.
+// does without "from". A zone is ignored; an IPv4 address matches nothing. It
+// allocates nothing.
 func (t *Tree[V]) Lookup(dst netip.Addr) (v V, p netip.Prefix, ok bool) {
 	hi, lo, ok := addrKey(dst)
 	if !ok {

@@ -155,5 +155,5 @@ func near(r *rand.Rand, p netip.Prefix) netip.Addr {
 	}
 	tail := key{r.Uint64(), r.Uint64()}
 	m := tail.mask(n)
-	return key{first.hi | tail.hi ^ m.hi, first.lo | tail.lo ^ m.lo}.addr()
+	return key{first.hi | (tail.hi ^ m.hi), first.lo | (tail.lo ^ m.lo)}.addr()
 }

@@ -81,29 +81,27 @@ const (
 	SourceDraft
 )
 
-// key is an address as two words, most significant first.
-type key struct{ hi, lo uint64 }
-
 // KeyOf returns an IPv6 address as two words, most significant first, the form
-// that LookupKey takes. It reports false for IPv4 addresses and for addresses
-// with a zone, which no prefix contains.
+// that LookupKey takes. A zone is ignored: it names a link, not an address. It
+// reports false for IPv4 addresses.
 func KeyOf(a netip.Addr) (hi, lo uint64, ok bool) { return addrKey(a) }
 
 // AddrOf is the inverse of [KeyOf].
 func AddrOf(hi, lo uint64) netip.Addr { return key{hi, lo}.addr() }
 
-// addrKey returns the words of an IPv6 address without a zone. It is false
-// for IPv4 addresses and for addresses with a zone, which no prefix contains.
+// key is an address as two words, most significant first.
+type key struct{ hi, lo uint64 }
+
+// addrKey is KeyOf in a form that is inlined.
 //
 // AsSlice is used because it is inlined and does not escape; As16 copies its
 // result in a way that stalls the processor (two 8-byte stores, then one
 // 16-byte load).
 func addrKey(a netip.Addr) (hi, lo uint64, ok bool) {
-	if !a.Is6() || a.Zone() != "" {
-		return 0, 0, false
+	if b := a.AsSlice(); len(b) == 16 {
+		return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), true
 	}
-	b := a.AsSlice()
-	return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), true
+	return 0, 0, false
 }
 
 func (k key) addr() netip.Addr {
@@ -143,7 +141,7 @@ func common(a, b key) int {
 
 // prefixKey returns the words of a prefix that may be stored.
 func prefixKey(p netip.Prefix) (key, int, error) {
-	if !p.IsValid() || p.Addr().Zone() != "" {
+	if !p.IsValid() { // one from an address with a zone is not either
 		return key{}, 0, ErrPrefix
 	}
 	hi, lo, ok := addrKey(p.Addr())

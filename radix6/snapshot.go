@@ -80,13 +80,21 @@ func (p *part) resolve(c uint32, src key) uint32 {
 }
 
 // Lookup returns the value of the best route to an address, from the
-// unspecified source. It does not allocate. IPv4 addresses and addresses with
-// a zone find nothing.
+// unspecified source. It does not allocate. A zone is ignored; IPv4 addresses
+// find nothing.
 func (s *Snapshot[V]) Lookup(dst netip.Addr) (v V, ok bool) {
-	if hi, lo, is6 := addrKey(dst); is6 {
-		return s.LookupKey(hi, lo)
+	hi, lo, is6 := addrKey(dst)
+	if !is6 {
+		return v, false
 	}
-	return v, false
+	c := s.code(hi, lo)
+	if c > s.answers {
+		c = s.resolve(c, key{})
+	}
+	if s.inline && c != 0 {
+		return inlineValue[V](c-1, s.shift), true
+	}
+	return s.Value(c)
 }
 
 // LookupKey is Lookup for an address as two words (see [KeyOf]).

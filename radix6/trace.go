@@ -81,7 +81,7 @@ func (tr Trace) String() string {
 
 // Trace explains what [Tree.Lookup] does with an address, node by node: the
 // way down, the way back up, the answer. The last step is Matched or NoRoute.
-// An address that is IPv4 or has a zone has no trace.
+// An IPv4 address has no trace.
 func (t *Tree[V]) Trace(dst netip.Addr) Trace { return t.TraceFrom(dst, netip.Addr{}) }
 
 // TraceFrom explains what [Tree.LookupFrom] does. The zero source is the
