@@ -72,3 +72,23 @@ func BenchmarkCompile(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100000, "ns/route")
 }
+
+func BenchmarkLive(b *testing.B) {
+	tab, keys := benchTable(b)
+	l := LiveOf(tab)
+	b.Run("lookup", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			v, _ := l.LookupKey(keys[i&1023])
+			sink += v
+		}
+	})
+	table := routegen.IPv4(100000, 1)
+	b.Run("update", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			p := table[i*7919%len(table)]
+			v, _ := l.Remove(p)
+			l.Insert(p, v)
+		}
+	})
+}

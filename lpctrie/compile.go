@@ -190,14 +190,15 @@ type run struct {
 	slen        uint8
 }
 
-// sweep turns sorted routes into runs. With lengths, runs of one code but of
-// routes of different lengths stay apart.
-func sweep(rs []codedRoute, lengths bool) []run {
+// sweep appends to runs, which must be empty, what sorted routes say about all
+// addresses. With lengths, runs of one code but of routes of different lengths
+// stay apart.
+func sweep(runs []run, rs []codedRoute, lengths bool) []run {
 	type open struct {
 		last, code uint32
 		slen       uint8
 	}
-	runs := make([]run, 1, len(rs)+len(rs)/4+1)
+	runs = append(runs, run{})
 	var stack [34]open // stack[0] stands for no route
 	stack[0] = open{last: ^uint32(0)}
 	depth := 0
@@ -276,7 +277,7 @@ func (f *filler) mark(slash24 uint32) {
 // build makes a snapshot of sorted routes.
 func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 	c.recode(rs)
-	runs := sweep(rs, o.Prefixes)
+	runs := sweep(make([]run, 0, len(rs)+len(rs)/4+1), rs, o.Prefixes)
 	width := max(1, (bits.Len32(c.max+1)+7)/8) // the code of all ones must not be a value's
 	mask := uint32(1<<(8*width) - 1)
 	f := &filler{width: width, base: ^uint32(0)}

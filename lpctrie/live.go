@@ -1,0 +1,509 @@
+package lpctrie
+
+import (
+	"math/bits"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+)
+
+// A Live is a table that changes while others read it. Readers take no locks,
+// make no garbage and are never held up; each update becomes visible to them
+// at one instant and whole, however many routes it changes. Updates exclude
+// each other. Make one with [NewLive] or [LiveOf].
+//
+// It costs a [Table], which the writers work on, and about 12 bytes per route
+// for what the readers see, plus V twice. An update of one route longer than
+// /15 rebuilds and publishes one /16 and leaves some kilobytes of garbage,
+// shorter ones a /16 for each they cover; the default route costs nothing
+// extra. Old values live until the last reader that may see them is done: that
+// is the garbage collector's work.
+type Live[V any] struct {
+	now atomic.Pointer[View[V]]
+
+	mu    sync.Mutex
+	t     *Table[V]
+	log   journal[V]
+	dirty [1 << 16 / 64]uint64 // /16s that the update has changed
+	// Space for rebuilding a /16.
+	routes []codedRoute
+	runs   []run
+}
+
+// A View is what a [Live] had at one moment. It never changes; lookups in it
+// are as fast as in the Live. Keeping it keeps the values of that moment.
+type View[V any] struct {
+	groups   [256]*group[V] // by first octet, nil for no routes but the default
+	fallback run1[V]        // the default route
+	version  uint64
+	routes   int
+}
+
+// A group is a /8.
+type group[V any] struct{ chunks [256]*chunk[V] } // by second octet
+
+// A chunk is a /16 as the answers for its 256 /24s: runs of equal ones, where
+// each begins marked in bits. rank[i] is the number of runs before bits[i],
+// minus one.
+type chunk[V any] struct {
+	bits [4]uint64
+	rank [4]uint16
+	runs []run1[V]
+	deep []deepRuns[V] // by third octet
+}
+
+// A run1 is one answer: a route's value and suffix length, or nothing, or a
+// hint that the /24 has longer routes inside.
+type run1[V any] struct {
+	v    V
+	slen uint8
+}
+
+const (
+	slenNone = 64
+	slenDeep = 65
+)
+
+// deepRuns are the answers within a /24: runs[i] from the last octet starts[i].
+type deepRuns[V any] struct {
+	at     uint8 // third octet
+	starts []uint8
+	runs   []run1[V]
+}
+
+// NewLive returns an empty live table.
+func NewLive[V any](cfg Config) *Live[V] { return LiveOf(New[V](cfg)) }
+
+// LiveOf makes a live table of t, which it takes over: t must not be used any
+// more.
+func LiveOf[V any](t *Table[V]) *Live[V] {
+	l := &Live[V]{t: t}
+	for i := range l.dirty {
+		l.dirty[i] = ^uint64(0)
+	}
+	l.publish(&View[V]{})
+	return l
+}
+
+// View returns what the table has now. It does not allocate.
+func (l *Live[V]) View() *View[V] { return l.now.Load() }
+
+// Lookup is [View.Lookup] of the present.
+func (l *Live[V]) Lookup(a netip.Addr) (V, bool) { return l.now.Load().Lookup(a) }
+
+// LookupKey is [View.LookupKey] of the present.
+func (l *Live[V]) LookupKey(key uint32) (V, bool) { return l.now.Load().LookupKey(key) }
+
+// LookupPrefix is [View.LookupPrefix] of the present.
+func (l *Live[V]) LookupPrefix(a netip.Addr) (V, netip.Prefix, bool) {
+	return l.now.Load().LookupPrefix(a)
+}
+
+// LookupBatch is [View.LookupBatch] of the present: all answers are of one
+// moment.
+func (l *Live[V]) LookupBatch(as []netip.Addr, vs []V, oks []bool) int {
+	return l.now.Load().LookupBatch(as, vs, oks)
+}
+
+// Len returns the number of routes, every alias counted.
+func (l *Live[V]) Len() int { return l.now.Load().routes }
+
+// Insert is [Table.Insert].
+func (l *Live[V]) Insert(p netip.Prefix, v V) error {
+	return l.Add(Route{Prefix: p}, v, ModeReplace)
+}
+
+// Add is [Table.Add].
+func (l *Live[V]) Add(r Route, v V, mode Mode) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begin()
+	err := l.t.Add(r, v, mode)
+	l.commit()
+	return err
+}
+
+// Remove is [Table.Remove].
+func (l *Live[V]) Remove(p netip.Prefix) (V, bool) { return l.Delete(Route{Prefix: p}) }
+
+// Delete is [Table.Delete].
+func (l *Live[V]) Delete(r Route) (V, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begin()
+	v, ok := l.t.Delete(r)
+	l.commit()
+	return v, ok
+}
+
+// Update lets change change the table, by any number of calls of its methods,
+// and then publishes all of it at once. If change returns an error, or panics,
+// everything is put back and nothing is published. Change must not keep the
+// table nor call methods of the Live that update it.
+func (l *Live[V]) Update(change func(*Table[V]) error) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begin()
+	done := false
+	defer func() {
+		if !done || err != nil {
+			l.t.undo(&l.log)
+			l.end()
+		}
+	}()
+	if err = change(l.t); err == nil {
+		l.commit()
+	}
+	done = true
+	return err
+}
+
+// Read lets read read the table that the writers work on, which waits for
+// updates and holds them up: for what a [View] cannot do.
+func (l *Live[V]) Read(read func(*Table[V])) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	read(l.t)
+}
+
+// Compile returns a snapshot of the present. Readers go on meanwhile, updates
+// wait.
+func (l *Live[V]) Compile(o CompileOptions) *Snapshot[V] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.t.CompileWith(o)
+}
+
+func (l *Live[V]) begin() { l.t.log = &l.log }
+
+// end forgets the transaction.
+func (l *Live[V]) end() {
+	l.t.log = nil
+	clear(l.log.ops)
+	if l.log.ops = l.log.ops[:0]; cap(l.log.ops) > 1<<12 {
+		l.log.ops = nil
+	}
+}
+
+// commit publishes the transaction's changes.
+func (l *Live[V]) commit() {
+	l.t.log = nil
+	if len(l.log.ops) == 0 {
+		return
+	}
+	for i := range l.log.ops {
+		r := &l.log.ops[i].r
+		switch slen := r.slen(); {
+		case r.tos() != 0 || slen == 32: // not seen; read by publish in any case
+		case slen <= 16:
+			l.dirty[r.key>>22] |= 1 << (r.key >> 16 & 63)
+		default:
+			first := r.key >> 16
+			for k := first; k < first+1<<(slen-16); k++ {
+				l.dirty[k>>6] |= 1 << (k & 63)
+			}
+		}
+	}
+	next := *l.now.Load()
+	l.publish(&next)
+	l.end()
+}
+
+// publish rebuilds the /16s that are dirty in a copy of the view and makes it
+// the present.
+func (l *Live[V]) publish(next *View[V]) {
+	next.version++
+	next.routes = l.t.routes
+	next.fallback = run1[V]{slen: slenNone}
+	if i := l.t.exact(0, 32); i != 0 {
+		next.fallback = run1[V]{l.t.hot[i].val, 32}
+	}
+	for octet := range next.groups {
+		words := l.dirty[octet*4:][:4]
+		if words[0]|words[1]|words[2]|words[3] == 0 {
+			continue
+		}
+		g := new(group[V])
+		if old := next.groups[octet]; old != nil {
+			*g = *old
+		}
+		for i, w := range words {
+			for ; w != 0; w &= w - 1 {
+				second := i*64 + bits.TrailingZeros64(w)
+				g.chunks[second] = l.rebuild(uint32(octet<<8|second), g)
+				words[i] &^= 1 << (second & 63)
+			}
+		}
+		if *g == (group[V]{}) {
+			g = nil
+		}
+		next.groups[octet] = g
+	}
+	l.now.Store(next)
+}
+
+// uniform returns a chunk that says r everywhere, for use in the /16 k: if
+// possible one from the neighbourhood.
+func (l *Live[V]) uniform(k uint32, r run1[V], g *group[V]) *chunk[V] {
+	const reach = 16
+	for other := max(int(k&255)-reach, 0); other < min(int(k&255)+reach, 256); other++ {
+		at := k&^255 | uint32(other)
+		c := g.chunks[other]
+		if c == nil || len(c.runs) != 1 || c.runs[0].slen != r.slen || (at^k)<<16>>r.slen != 0 || l.dirty[at>>6]>>(at&63)&1 != 0 {
+			continue
+		}
+		// It is up to date, and all of it is served by the route of this very
+		// prefix.
+		return c
+	}
+	only := [4]uint64{1}
+	return &chunk[V]{bits: only, rank: ranks(only), runs: []run1[V]{r}}
+}
+
+// rebuild makes the chunk of a /16 in a group, nil if it has no routes but the
+// default.
+func (l *Live[V]) rebuild(k uint32, g *group[V]) *chunk[V] {
+	t := l.t
+	first := k << 16
+	cover := t.walkSearch(first, func(i uint32) bool {
+		h := &t.hot[i]
+		return h.tos() == 0 && h.slen() >= 16 && h.slen() < 32
+	}, nil)
+	rs := l.routes[:0]
+	if cover != 0 {
+		rs = append(rs, codedRoute{first, cover, 16})
+	}
+	for leaf := range t.each(first, first|0xffff) {
+		t.chain(leaf, 15, func(i uint32) bool {
+			h := &t.hot[i]
+			if n := len(rs); h.tos() == 0 && (n == 0 || rs[n-1].key != h.key || rs[n-1].slen != h.slen()) {
+				rs = append(rs, codedRoute{h.key, i, h.slen()})
+			}
+			return true
+		})
+	}
+	l.routes = rs
+	answer := func(code uint32) run1[V] {
+		if code == 0 {
+			return run1[V]{slen: slenNone}
+		}
+		return run1[V]{t.hot[code].val, t.hot[code].slen()}
+	}
+	switch {
+	case len(rs) == 0:
+		return nil
+	case len(rs) == 1 && cover != 0:
+		return l.uniform(k, answer(cover), g)
+	}
+
+	// The runs of this /16: the sweep is about all addresses, with 0 outside.
+	runs := sweep(l.runs[:0], rs, false)
+	l.runs = runs
+	c := &chunk[V]{}
+	before := uint32(0) // code that a /24 begins with unless a run begins there
+	var list [256]run1[V]
+	n := 0
+	mark := func(third uint8, r run1[V]) {
+		c.bits[third>>6] |= 1 << (third & 63)
+		list[n] = r
+		n++
+	}
+	i := 0
+	for i < len(runs) && runs[i].start < first {
+		i++
+	}
+	pending := true // the next /24 needs a run of its own even if nothing begins
+	for third := uint32(0); third < 256; {
+		at := first | third<<8
+		j := i
+		for j < len(runs) && runs[j].start <= at|255 {
+			j++
+		}
+		switch {
+		case j == i:
+			if pending {
+				mark(uint8(third), answer(before))
+			}
+			pending = false
+			// On to the /24 with the next run.
+			if i < len(runs) && runs[i].start <= first|0xffff {
+				third = runs[i].start >> 8 & 255
+			} else {
+				third = 256
+			}
+			continue
+		case j == i+1 && runs[i].start == at:
+			mark(uint8(third), answer(runs[i].code))
+			pending = false
+		default:
+			mark(uint8(third), run1[V]{slen: slenDeep})
+			d := deepRuns[V]{at: uint8(third), starts: make([]uint8, 0, j-i+1), runs: make([]run1[V], 0, j-i+1)}
+			if runs[i].start != at {
+				d.starts, d.runs = append(d.starts, 0), append(d.runs, answer(before))
+			}
+			for _, r := range runs[i:j] {
+				d.starts, d.runs = append(d.starts, uint8(r.start)), append(d.runs, answer(r.code))
+			}
+			c.deep = append(c.deep, d)
+			pending = true
+		}
+		before = runs[j-1].code
+		i = j
+		third++
+	}
+	c.runs = append(make([]run1[V], 0, n), list[:n]...)
+	c.rank = ranks(c.bits)
+	return c
+}
+
+func ranks(b [4]uint64) (r [4]uint16) {
+	n := ^uint16(0)
+	for i, w := range b {
+		r[i] = n
+		n += uint16(bits.OnesCount64(w))
+	}
+	return r
+}
+
+// find returns the answer for an address.
+func (v *View[V]) find(key uint32) *run1[V] {
+	g := v.groups[key>>24]
+	if g == nil {
+		return &v.fallback
+	}
+	c := g.chunks[key>>16&255]
+	if c == nil {
+		return &v.fallback
+	}
+	return v.in(c, key)
+}
+
+func (v *View[V]) in(c *chunk[V], key uint32) *run1[V] {
+	w := key >> 14 & 3
+	r := &c.runs[c.rank[w]+uint16(bits.OnesCount64(c.bits[w]<<(^(key>>8)&63)))]
+	if r.slen > 32 {
+		return v.special(c, r, key)
+	}
+	return r
+}
+
+// special follows a run that is not a route's.
+func (v *View[V]) special(c *chunk[V], r *run1[V], key uint32) *run1[V] {
+	if r.slen == slenDeep {
+		third := uint8(key >> 8)
+		lo, hi := 0, len(c.deep)-1
+		for lo < hi {
+			mid := (lo + hi + 1) / 2
+			if c.deep[mid].at <= third {
+				lo = mid
+			} else {
+				hi = mid - 1
+			}
+		}
+		d := &c.deep[lo]
+		lo, n := 0, len(d.starts)
+		for n > 1 {
+			half := n / 2
+			if d.starts[lo+half] <= uint8(key) {
+				lo += half
+			}
+			n -= half
+		}
+		r = &d.runs[lo]
+	}
+	if r.slen == slenNone {
+		return &v.fallback
+	}
+	return r
+}
+
+// Lookup returns the value of the longest match among the routes without TOS.
+// It does not allocate. Anything but an IPv4 address finds nothing.
+func (v *View[V]) Lookup(a netip.Addr) (val V, ok bool) {
+	if key, is4 := KeyOf(a); is4 {
+		r := v.find(key)
+		return r.v, r.slen <= 32
+	}
+	return val, false
+}
+
+// LookupKey is Lookup for an address in host order (see [KeyOf]).
+func (v *View[V]) LookupKey(key uint32) (val V, ok bool) {
+	r := v.find(key)
+	return r.v, r.slen <= 32
+}
+
+// LookupPrefix returns the prefix of the longest match as well.
+func (v *View[V]) LookupPrefix(a netip.Addr) (val V, p netip.Prefix, ok bool) {
+	key, is4 := KeyOf(a)
+	if !is4 {
+		return val, p, false
+	}
+	r := v.find(key)
+	if r.slen > 32 {
+		return val, p, false
+	}
+	return r.v, prefixOf(key&^suffixMask(r.slen), r.slen), true
+}
+
+// LookupBatch looks up addresses and stores the values of their longest matches
+// and whether there are any; where there is none the value is the zero one. It
+// works on as many as the shortest slice holds and returns how many found a
+// route. It does not allocate.
+func (v *View[V]) LookupBatch(as []netip.Addr, vs []V, oks []bool) int {
+	n := min(len(as), len(vs), len(oks))
+	found := 0
+	var keys [batch]uint32
+	var chunks [batch]*chunk[V]
+	none := run1[V]{slen: slenNone}
+	for at := 0; at < n; at += batch {
+		part := as[at:min(at+batch, n)]
+		other := uint32(0)
+		// Stages of loads that do not depend on each other.
+		for i, a := range part {
+			k, ok := KeyOf(a)
+			keys[i&(batch-1)] = k
+			if !ok {
+				other |= 1 << i
+			}
+			chunks[i&(batch-1)] = nil
+			if g := v.groups[k>>24]; g != nil {
+				chunks[i&(batch-1)] = g.chunks[k>>16&255]
+			}
+		}
+		var answers [batch]*run1[V]
+		for i := range part {
+			i &= batch - 1
+			answers[i] = &v.fallback
+			if c := chunks[i]; c != nil {
+				k := keys[i]
+				w := k >> 14 & 3
+				answers[i] = &c.runs[c.rank[w]+uint16(bits.OnesCount64(c.bits[w]<<(^(k>>8)&63)))]
+			}
+		}
+		for i := range part {
+			r := answers[i&(batch-1)]
+			if r.slen > 32 {
+				r = &v.fallback
+				if c := chunks[i&(batch-1)]; c != nil {
+					r = v.in(c, keys[i&(batch-1)])
+				}
+			}
+			if other>>i&1 != 0 {
+				r = &none
+			}
+			vs[at+i], oks[at+i] = r.v, r.slen <= 32
+			if oks[at+i] {
+				found++
+			}
+		}
+	}
+	return found
+}
+
+// Len returns the number of routes, every alias counted.
+func (v *View[V]) Len() int { return v.routes }
+
+// Version counts the updates that had been published: a later view has a
+// larger one.
+func (v *View[V]) Version() uint64 { return v.version }
