@@ -2,6 +2,7 @@ package keycard
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 )
@@ -66,6 +67,12 @@ func (p *PIN) Clear() {
 // Clone returns a copy with memory of its own.
 func (p *PIN) Clone() *PIN {
 	return &PIN{b: append(make([]byte, 0, len(p.b)), p.b...), keypad: p.keypad}
+}
+
+// Equal reports whether both are the same PIN, in time that does not depend
+// on where they differ.
+func (p *PIN) Equal(q *PIN) bool {
+	return p != nil && q != nil && p.keypad == q.keypad && subtle.ConstantTimeCompare(p.b, q.b) == 1
 }
 
 // Len returns the number of octets.

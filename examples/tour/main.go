@@ -18,6 +18,7 @@ var sections = []struct {
 	{"nat64", "one packet between IPv4 and IPv6, in place", nat64Section},
 	{"radix6", "routes by destination and source", radix6Section},
 	{"openpgpdns", "keys that every client finds", openpgpdnsSection},
+	{"keycard", "a card signs, and the signature verifies", keycardSection},
 }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
