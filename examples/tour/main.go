@@ -16,6 +16,7 @@ var sections = []struct {
 }{
 	{"modes", "radio samples in, aircraft out", modesSection},
 	{"nat64", "one packet between IPv4 and IPv6, in place", nat64Section},
+	{"lpctrie", "the kernel's IPv4 routes, node by node", lpctrieSection},
 	{"radix6", "routes by destination and source", radix6Section},
 	{"openpgpdns", "keys that every client finds", openpgpdnsSection},
 	{"keycard", "a card signs, and the signature verifies", keycardSection},
