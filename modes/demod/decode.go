@@ -72,14 +72,27 @@ func formatCost(diff *[5]float32, mean float32, df int) float32 {
 	return c / mean
 }
 
-// selfCertified reports whether a hard decision is a squitter or an all-call
-// reply whose parity is zero.
-func selfCertified(f *[14]byte, bits int) bool {
-	switch df := f[0] >> 3; {
-	case bits == longBits && (df == 17 || df == 18):
-		return modes.Remainder(f[:14]) == 0
-	case bits == shortBits && df == 11:
-		return modes.Remainder(f[:7]) == 0
+// vouched reports whether the parity vouches for a hard decision: it is zero
+// for a squitter or an all-call reply, a possible interrogator code for an
+// all-call reply of an aircraft that was heard, or the address of one for
+// other replies.
+func (b *block) vouched(f *[14]byte, bits int) bool {
+	df := f[0] >> 3
+	if bits == longBits {
+		switch df {
+		case 17, 18:
+			return modes.Remainder(f[:14]) == 0
+		case 16, 20, 21:
+			return slices.Contains(b.known, modes.Remainder(f[:14]))
+		}
+		return false
+	}
+	switch df {
+	case 11:
+		r := modes.Remainder(f[:7])
+		return r == 0 || r < 0x50 && slices.Contains(b.known, uint32(f[1])<<16|uint32(f[2])<<8|uint32(f[3]))
+	case 0, 4, 5:
+		return slices.Contains(b.known, modes.Remainder(f[:7]))
 	}
 	return false
 }
@@ -97,7 +110,7 @@ func (b *block) decode(m int, g float32) {
 	if hard[0]&0x80 != 0 {
 		bits = longBits
 	}
-	if selfCertified(&hard, bits) {
+	if b.vouched(&hard, bits) {
 		b.stats.Energy++
 		clear(hard[bits/8:])
 		start, level := b.fineTime(m, bits)
@@ -243,22 +256,6 @@ func (b *block) fineTime(m, bits int) (int, float32) {
 	return pos, max(level, 0)
 }
 
-// surelyReply reports whether a reply with address parity is certain: no bit
-// is in doubt behind a full preamble (a weak pulse would allow a start one bit
-// early) and, where that can be known, its address was heard.
-func (b *block) surelyReply(m int, r *reading) bool {
-	e, c := b.e[m:], &b.t.chip
-	first := e[0] + e[c[2]] + e[c[7]] + e[c[9]]
-	if r.nHard > 1 || r.lnQ < -0.1 || min(e[0], e[c[2]], e[c[7]], e[c[9]]) < first/10 {
-		return false
-	}
-	switch r.hard[0][0] >> 3 {
-	case 0, 4, 5, 16, 20, 21:
-		return !b.lim.deep || slices.Contains(b.known, modes.Remainder(r.hard[0][:r.bits/8]))
-	}
-	return false
-}
-
 // certify appends a frame whose parity vouches for it and makes candidates
 // inside it prove themselves.
 func (b *block) certify(m int, g float32, bits, start int, level float32, f *[14]byte, margin float32) {
@@ -322,7 +319,7 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 		b.matched(start, bits, bin)
 		f, margin = b.incoherent(bits)
 	}
-	if selfCertified(&f, bits) {
+	if b.vouched(&f, bits) {
 		b.stats.Matched++
 		b.certify(m, g, bits, start, level, &f, margin)
 		return
@@ -333,7 +330,7 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 	}
 	b.phase(bits, omega*float32(b.t.rate*0.5e-6), 2)
 	b.trellis(start, bits, bin)
-	if b.t.rate < 2.2e6 && lnRight(b.llr[:bits]) > -25 {
+	if q := lnRight(b.llr[:bits]); b.t.rate < 2.2e6 && q > -25 && q < -0.02 {
 		// Here the band ends below the pulse's bandwidth, and how bits leak
 		// into each other depends on the exact timing.
 		if d := b.retime(start, bits, bin); d != 0 {
@@ -353,7 +350,7 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 		least, sum = min(least, abs32(l)), sum+abs32(l)
 	}
 	h := pack(w)
-	if selfCertified(&h, bits) {
+	if b.vouched(&h, bits) {
 		b.stats.Trellis++
 		b.certify(m, g, bits, start, level, &h, least*float32(bits)/max(sum, 1e-30))
 		return
@@ -382,12 +379,6 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 	}
 	if r.flips > 0 {
 		b.stats.Flipped++
-	}
-	if r.flips > 0 || b.surelyReply(m, r) {
-		best := &h
-		if r.flips > 0 {
-			best = &r.flipped
-		}
-		b.covered(m, g, bits, start, best)
+		b.covered(m, g, bits, start, &r.flipped)
 	}
 }

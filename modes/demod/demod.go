@@ -26,6 +26,8 @@ type Demodulator struct {
 	judged int                // blocks
 	heard  [knownLag][]uint32 // addresses known behind each of the last blocks
 
+	resample *resampler // nil where the stream has a rate to work on
+
 	part  [8]byte // the beginning of a sample
 	nPart int
 	input int64 // whole samples that came in
@@ -53,6 +55,9 @@ func New(c Config) (*Demodulator, error) {
 	d := &Demodulator{config: c, t: template24()}
 	if c.Rate == 2_000_000 {
 		d.t = template20()
+	}
+	if c.Rate != 2_000_000 && c.Rate != 2_400_000 {
+		d.resample = newResampler(c.Rate)
 	}
 	d.judge = judge{t: d.t, filter: c.Filter, repair: c.Repair, stats: &d.stats, order: make([]int32, 0, 64),
 		flip: newFlipper(), depth: efforts[c.Effort].depth, heard: make([]heard, 0, maxHeard)}
@@ -102,16 +107,36 @@ func (d *Demodulator) Process(iq []byte, emit func(*modes.Frame)) {
 // samples takes whole samples.
 func (d *Demodulator) samples(iq []byte, emit func(*modes.Frame)) {
 	size := d.config.Format.SampleBytes()
+	d.input += int64(len(iq) / size)
 	for len(iq) > 0 {
+		if r := d.resample; r != nil {
+			n := min(len(iq)/size, r.room())
+			r.push(d.config.Format, iq[:n*size])
+			iq = iq[n*size:]
+			d.pull(emit)
+			continue
+		}
 		b := d.blocks[d.full]
 		n := min(len(iq)/size, len(b.re)-d.fill)
 		convert(d.config.Format, b.re[d.fill:d.fill+n], b.im[d.fill:d.fill+n], iq[:n*size])
 		iq = iq[n*size:]
 		d.fill += n
-		d.input += int64(n)
 		if d.fill == len(b.re) {
 			d.next(emit)
 		}
+	}
+}
+
+// pull takes what the resampler has.
+func (d *Demodulator) pull(emit func(*modes.Frame)) {
+	for {
+		b := d.blocks[d.full]
+		n := d.resample.pull(b.re[d.fill:], b.im[d.fill:])
+		d.fill += n
+		if d.fill < len(b.re) {
+			return
+		}
+		d.next(emit)
 	}
 }
 
@@ -163,6 +188,18 @@ func (d *Demodulator) work(emit func(*modes.Frame)) {
 // Flush decodes what is still buffered as if silence followed. The clock goes
 // on, so the next Process continues the stream with a gap in its search.
 func (d *Demodulator) Flush(emit func(*modes.Frame)) {
+	if r := d.resample; r != nil {
+		// Silence behind the last sample lets the filter run out.
+		for need := r.half; need > 0; {
+			n := min(need, r.room())
+			clear(r.re[r.n : r.n+n])
+			clear(r.im[r.n : r.n+n])
+			r.n += n
+			need -= n
+			d.pull(emit)
+		}
+		r.restart()
+	}
 	b := d.blocks[d.full]
 	end := b.first + int64(d.fill)
 	if d.fill > b.behind {

@@ -32,8 +32,8 @@ func (b *block) scan(lo, hi int) {
 		return
 	}
 	p1, p2, p3 := t.preambleHalves()
-	lo = max(lo, 2)
-	for m := lo; m < hi; m++ {
+	const patience = 8 // half samples below the threshold that end a loud stretch
+	for m := max(lo, 2); m < hi; m++ {
 		// Inside a frame that is certain only what is clearly stronger can be
 		// another.
 		limit, until := threshold, hi
@@ -44,19 +44,31 @@ func (b *block) scan(lo, hi int) {
 			m = until - 1
 			continue
 		}
+		n := until - m + 2
 		e := b.e[m-1:]
-		before := e[0] + e[p1] + e[p2] + e[p3]
-		here := e[1] + e[1+p1] + e[1+p2] + e[1+p3]
-		after := e[2] + e[2+p1] + e[2+p2] + e[2+p3]
-		if here < limit || here <= before || here < after {
-			continue
+		e0, e1, e2, e3 := e[:n], e[p1:][:n], e[p2:][:n], e[p3:][:n]
+		before, here := e0[0]+e1[0]+e2[0]+e3[0], e0[1]+e1[1]+e2[1]+e3[1]
+		below, i := 0, 2
+		for ; i < n && below < patience; i++ {
+			after := e0[i] + e1[i] + e2[i] + e3[i]
+			if here < limit {
+				below++
+			} else {
+				below = 0
+				if here > before && here >= after {
+					b.stats.Preambles++
+					at := m + i - 2
+					if b.rescan && b.taken(at) {
+						b.stats.Covered++
+					} else if b.candidate(at, here); at < b.busyUntil {
+						i++
+						break
+					}
+				}
+			}
+			before, here = here, after
 		}
-		b.stats.Preambles++
-		if b.rescan && b.taken(m) {
-			b.stats.Covered++
-		} else {
-			b.candidate(m, here)
-		}
+		m += i - 3 // the last half sample that was here
 	}
 }
 

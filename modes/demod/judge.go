@@ -69,8 +69,10 @@ func (j *judge) judgeBlock(out []reading, emit func(*modes.Frame)) {
 // ticks returns the time of the leading edge of the first pulse in 12 MHz.
 func (j *judge) ticks(start int64) uint64 {
 	const edge = 3 // a quarter of a microsecond before the middle
-	rate := int64(j.t.rate)
-	t := (start*12_000_000+subPhases*rate/2)/(subPhases*rate) - edge
+	// 12 MHz over sub-phases a second is 1/8 at 2.4 Msps, 3/20 at 2.0; whole
+	// seconds apart, so that months do not overflow.
+	second := int64(j.t.rate) * subPhases
+	t := start/second*12_000_000 + (start%second*12_000_000+second/2)/second - edge
 	return uint64(max(t, 0))
 }
 

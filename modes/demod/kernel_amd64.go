@@ -19,3 +19,8 @@ func loud4(e *float32, n, p1, p2, p3 int, threshold float32) int
 //
 //go:noescape
 func bytes4(re, im *float32, src *byte, n int, scale, zero float32)
+
+// dot4 is dotGeneric.
+//
+//go:noescape
+func dot4(re, im, taps *float32, n int) (x, y float32)

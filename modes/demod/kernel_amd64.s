@@ -141,3 +141,40 @@ more:
 	JMP more
 over:
 	RET
+
+// func dot4(re, im, taps *float32, n int) (x, y float32)
+// n is a multiple of four.
+TEXT ·dot4(SB), NOSPLIT, $0-40
+	MOVQ re+0(FP), SI
+	MOVQ im+8(FP), DX
+	MOVQ taps+16(FP), AX
+	MOVQ n+24(FP), CX
+	XORPS X0, X0
+	XORPS X1, X1
+	XORQ BX, BX
+again:
+	CMPQ BX, CX
+	JGE sum
+	MOVUPS (AX)(BX*4), X2
+	MOVUPS (SI)(BX*4), X3
+	MOVUPS (DX)(BX*4), X4
+	MULPS X2, X3
+	MULPS X2, X4
+	ADDPS X3, X0
+	ADDPS X4, X1
+	ADDQ $4, BX
+	JMP again
+sum:
+	MOVHLPS X0, X2
+	ADDPS X2, X0 // 0+2, 1+3
+	MOVAPS X0, X2
+	SHUFPS $1, X2, X2
+	ADDSS X2, X0
+	MOVSS X0, x+32(FP)
+	MOVHLPS X1, X2
+	ADDPS X2, X1
+	MOVAPS X1, X2
+	SHUFPS $1, X2, X2
+	ADDSS X2, X1
+	MOVSS X1, y+36(FP)
+	RET

@@ -1,6 +1,7 @@
 package demod
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -32,6 +33,14 @@ func TestKernels(t *testing.T) {
 				}
 			}
 		}
+		taps := re[:n&^3]
+		if len(taps) > 0 {
+			x, y := dot(re, im, taps)
+			u, v := dotGeneric(re, im, taps)
+			if x != u || y != v {
+				t.Errorf("dot of %d: %v %v, plainly %v %v", len(taps), x, y, u, v)
+			}
+		}
 		src := make([]byte, 2*n)
 		for i := range src {
 			src[i] = byte(rng.Uint32())
@@ -40,6 +49,20 @@ func TestKernels(t *testing.T) {
 		for i := range re {
 			if re[i] != float32(float32(src[2*i])/128)-127.4/128 || im[i] != float32(float32(src[2*i+1])/128)-127.4/128 {
 				t.Fatalf("sample %d of %d: %v %v from %v", i, n, re[i], im[i], src[2*i:2*i+2])
+			}
+		}
+	}
+}
+
+// A receiver that runs for months: the clock must not overflow.
+func TestTicksOfLongStreams(t *testing.T) {
+	for _, tm := range []*template{template20(), template24()} {
+		j := judge{t: tm}
+		for _, seconds := range []int64{0, 1, 8000, 86400, 365 * 86400} {
+			start := seconds*int64(tm.rate)*subPhases + 2*subPhases
+			want := uint64(seconds*12_000_000) + uint64(math.Round(2*12e6/tm.rate)) - 3
+			if got := j.ticks(start); got != want {
+				t.Errorf("%g Msps: %d s is tick %d, want %d", tm.rate/1e6, seconds, got, want)
 			}
 		}
 	}
