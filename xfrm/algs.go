@@ -97,19 +97,18 @@ type aeadInfo struct {
 	keys []int // octets, salt included
 }
 
-func aeads() []aeadInfo {
-	return []aeadInfo{
-		{"rfc4106(gcm(aes))", []uint32{64, 96, 128}, []int{20, 28, 36}},
-		{"rfc4309(ccm(aes))", []uint32{64, 96, 128}, []int{19, 27, 35}},
-		{"rfc4543(gcm(aes))", []uint32{128}, []int{20, 28, 36}},
-		{"rfc7539esp(chacha20,poly1305)", []uint32{128}, []int{36}},
-	}
+// aeads is never changed.
+var aeads = []aeadInfo{
+	{"rfc4106(gcm(aes))", []uint32{64, 96, 128}, []int{20, 28, 36}},
+	{"rfc4309(ccm(aes))", []uint32{64, 96, 128}, []int{19, 27, 35}},
+	{"rfc4543(gcm(aes))", []uint32{128}, []int{20, 28, 36}},
+	{"rfc7539esp(chacha20,poly1305)", []uint32{128}, []int{36}},
 }
 
 const ruleCrypto = "Kernel was unable to initialize cryptographic operations"
 
 func checkAEAD(a *AEAD) error {
-	for _, i := range aeads() {
+	for _, i := range aeads {
 		if i.name != a.Name {
 			continue
 		}
@@ -131,24 +130,23 @@ type cipherInfo struct {
 	step        int
 }
 
-func ciphers() []cipherInfo {
-	return []cipherInfo{
-		{"cbc(aes)", "aes", 16, 32, 8},
-		{"rfc3686(ctr(aes))", "", 20, 36, 8},
-		{"ecb(cipher_null)", "cipher_null", 0, 0, 1},
-		{"cbc(des3_ede)", "des3_ede", 24, 24, 1},
-		{"cbc(des)", "des", 8, 8, 1},
-		{"cbc(cast5)", "cast5", 5, 16, 1},
-		{"cbc(blowfish)", "blowfish", 4, 56, 1},
-		{"cbc(serpent)", "serpent", 0, 32, 1},
-		{"cbc(twofish)", "twofish", 16, 32, 8},
-		{"cbc(camellia)", "camellia", 16, 32, 8},
-		{"cbc(sm4)", "sm4", 16, 16, 1},
-	}
+// ciphers is never changed.
+var ciphers = []cipherInfo{
+	{"cbc(aes)", "aes", 16, 32, 8},
+	{"rfc3686(ctr(aes))", "", 20, 36, 8},
+	{"ecb(cipher_null)", "cipher_null", 0, 0, 1},
+	{"cbc(des3_ede)", "des3_ede", 24, 24, 1},
+	{"cbc(des)", "des", 8, 8, 1},
+	{"cbc(cast5)", "cast5", 5, 16, 1},
+	{"cbc(blowfish)", "blowfish", 4, 56, 1},
+	{"cbc(serpent)", "serpent", 0, 32, 1},
+	{"cbc(twofish)", "twofish", 16, 32, 8},
+	{"cbc(camellia)", "camellia", 16, 32, 8},
+	{"cbc(sm4)", "sm4", 16, 16, 1},
 }
 
 func checkCipher(a *Algorithm) error {
-	for _, i := range ciphers() {
+	for _, i := range ciphers {
 		if a.Name != i.name && (i.alias == "" || a.Name != i.alias) {
 			continue
 		}
@@ -171,23 +169,22 @@ type authInfo struct {
 	key         []int
 }
 
-func auths() []authInfo {
-	return []authInfo{
-		{"digest_null", "", 0, 0, []int{0}},
-		{"hmac(md5)", "md5", 128, 96, nil},
-		{"hmac(sha1)", "sha1", 160, 96, nil},
-		{"hmac(sha256)", "sha256", 256, 96, nil},
-		{"hmac(sha384)", "", 384, 192, nil},
-		{"hmac(sha512)", "", 512, 256, nil},
-		{"hmac(rmd160)", "rmd160", 160, 96, nil},
-		{"hmac(sm3)", "sm3", 256, 256, nil},
-		{"xcbc(aes)", "", 128, 96, []int{16}},
-		{"cmac(aes)", "", 128, 96, []int{16, 24, 32}},
-	}
+// auths is never changed.
+var auths = []authInfo{
+	{"digest_null", "", 0, 0, []int{0}},
+	{"hmac(md5)", "md5", 128, 96, nil},
+	{"hmac(sha1)", "sha1", 160, 96, nil},
+	{"hmac(sha256)", "sha256", 256, 96, nil},
+	{"hmac(sha384)", "", 384, 192, nil},
+	{"hmac(sha512)", "", 512, 256, nil},
+	{"hmac(rmd160)", "rmd160", 160, 96, nil},
+	{"hmac(sm3)", "sm3", 256, 256, nil},
+	{"xcbc(aes)", "", 128, 96, []int{16}},
+	{"cmac(aes)", "", 128, 96, []int{16, 24, 32}},
 }
 
 func findAuth(name string) (authInfo, bool) {
-	for _, i := range auths() {
+	for _, i := range auths {
 		if name == i.name || i.alias != "" && name == i.alias {
 			return i, true
 		}

@@ -258,7 +258,10 @@ func (p *commandParser) u8(after string) uint8   { return uint8(p.uint(after, 8)
 
 // verb finds the subcommand, which may be shortened, in order of preference.
 func (p *commandParser) verb(table ...string) string {
-	w := p.next("the object")
+	if !p.more() && p.c.Object != "link" {
+		return "list"
+	}
+	w := p.next("link")
 	if p.err != nil {
 		return ""
 	}
@@ -1159,9 +1162,6 @@ func (p *commandParser) policy() {
 	case "setdefault":
 		d := new(Default)
 		p.set(SetDefault, FlagRequest|FlagAck, d)
-		if !p.more() {
-			p.fail("", "setdefault needs a direction")
-		}
 		for p.more() {
 			w := p.next("")
 			field := map[string]*DefaultAction{"in": &d.In, "fwd": &d.Fwd, "out": &d.Out}[w]

@@ -198,7 +198,7 @@ func normalSA(s *SA) SA {
 			n.Auth.TruncBits = i.trunc
 		}
 	}
-	for _, i := range ciphers() {
+	for _, i := range ciphers {
 		if i.alias != "" && n.Cipher.Name == i.alias {
 			n.Cipher.Name = i.name
 		}

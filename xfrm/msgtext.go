@@ -6,7 +6,7 @@ package xfrm
 // their own appear in the form of the nearest notification. Netlink's own
 // messages print as one line.
 func AppendMessageText(b []byte, m Message, o TextOptions) ([]byte, error) {
-	p := printer{b: b, o: &o}
+	p := printer{b: b, o: o}
 	err := p.message(m)
 	if err != nil {
 		return b, err
@@ -289,7 +289,12 @@ func (p *printer) acquire(m Message) error {
 			p.str("0")
 		}
 		p.dec(uint64(a.Seq))
-		p.str(" ")
+		p.str(" enc-mask ")
+		p.hex8(^a.NoEnc)
+		p.str(" auth-mask ")
+		p.hex8(^a.NoAuth)
+		p.str(" comp-mask ")
+		p.hex8(^a.NoComp)
 	}
 	p.nl()
 	return nil
@@ -297,7 +302,7 @@ func (p *printer) acquire(m Message) error {
 
 func (p *printer) aeFlags(f AEFlags) {
 	p.str(" (")
-	p.hex(uint32(f))
+	p.xhex(uint32(f))
 	p.str(") ")
 	for _, c := range [...]struct {
 		f AEFlags

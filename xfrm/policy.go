@@ -1,6 +1,9 @@
 package xfrm
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Template is what a policy requires of the states that transform its
 // packets. The zero value of Family takes that of the addresses, or the
@@ -175,6 +178,7 @@ func getTemplates(d []byte, ts []Template) ([]Template, error) {
 // one.
 func appendPolicy(b []byte, t MsgType, h Header, p *Policy, withType bool, tail []AttrType) ([]byte, error) {
 	start := len(b)
+	b = slices.Grow(b, sizeHeader+sizePolExpire+100+sizeTmpl*min(len(p.Templates), MaxTemplates))
 	b, d := begin(b, t, h, fixed[t-NewSA])
 	err := p.put(d)
 	if err == nil && tail == nil {

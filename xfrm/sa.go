@@ -2,6 +2,7 @@ package xfrm
 
 import (
 	"net/netip"
+	"slices"
 )
 
 // SA is a state: one direction of a security association. The zero value is
@@ -80,6 +81,7 @@ func AppendUpdSA(b []byte, h Header, s *SA) ([]byte, error) { return appendSA(b,
 // put writes struct xfrm_usersa_info.
 func (s *SA) put(p []byte) error {
 	p = p[:sizeSA]
+	*(*[sizeSA]byte)(p) = [sizeSA]byte{}
 	f, err := pairFamily(s.Dst, s.Src)
 	if err == nil && f == Unspec {
 		err = ErrMissing
@@ -140,15 +142,15 @@ func (s *SA) get(p []byte) error {
 	return nil
 }
 
-// saOrder are the attributes that iproute2 writes in the order in which the
-// command names them, in this package's own order.
-var saOrder = []AttrType{AttrAuthTrunc, AttrCrypt, AttrAEAD, AttrComp, AttrEncap, AttrCoAddr, AttrSecCtx}
-
-// appendSA appends a message whose fixed part is a state. order overrides
-// the order of the attributes in saOrder; nil is their own.
+// appendSA appends a message whose fixed part is a state. order is that of
+// the algorithms, encapsulation, care-of address and label, which iproute2
+// writes in the order in which a command names them; nil is this package's
+// own.
 func appendSA(b []byte, t MsgType, h Header, s *SA, order []AttrType) ([]byte, error) {
 	start := len(b)
-	b, p := begin(b, t, h, fixed[t-NewSA])
+	b = slices.Grow(b, sizeHeader+sizeExpire+8+s.bound())
+	b, p := beginRaw(b, t, h, fixed[t-NewSA])
+	clear(p[sizeSA:])
 	if err := s.put(p); err != nil {
 		return b[:start], typed(err, t)
 	}
@@ -157,6 +159,11 @@ func appendSA(b []byte, t MsgType, h Header, s *SA, order []AttrType) ([]byte, e
 		return b[:start], typed(err, t)
 	}
 	return finish(b, start), nil
+}
+
+// bound is at least what the attributes take, Other left out.
+func (s *SA) bound() int {
+	return 600 + len(s.AEAD.Key) + len(s.Cipher.Key) + len(s.Auth.Key) + len(s.Comp.Key) + 4*len(s.Replay.Bitmap) + len(s.SecCtx.Text)
 }
 
 // typed adds the message's type to a [*FormatError].
@@ -170,42 +177,39 @@ func typed(err error, t MsgType) error {
 func appendSAAttrs(b []byte, s *SA, order []AttrType) ([]byte, error) {
 	var err error
 	if order == nil {
-		order = saOrder
-	}
-	for _, t := range order {
-		switch t {
-		case AttrAuthTrunc, AttrAuth:
-			if s.Auth.Name != "" {
-				b, err = appendAuth(b, &s.Auth)
-			}
-		case AttrCrypt:
-			if s.Cipher.Name != "" {
-				b, err = appendAlgo(b, AttrCrypt, &s.Cipher)
-			}
-		case AttrAEAD:
-			if s.AEAD.Name != "" {
-				b, err = appendAlgo2(b, AttrAEAD, s.AEAD.Name, s.AEAD.Key, s.AEAD.ICVBits)
-			}
-		case AttrComp:
-			if s.Comp.Name != "" {
-				b, err = appendAlgo(b, AttrComp, &s.Comp)
-			}
-		case AttrEncap:
-			if s.Encap.Type != 0 {
-				b = appendEncap(b, &s.Encap)
-			}
-		case AttrCoAddr:
-			if s.CoA.IsValid() {
-				b = appendAddr(b, AttrCoAddr, s.CoA)
-			}
-		case AttrSecCtx:
-			if s.SecCtx != (SecCtx{}) {
-				b, err = appendSecCtx(b, &s.SecCtx)
+		if s.Auth.Name != "" {
+			if b, err = appendAuth(b, &s.Auth); err != nil {
+				return b, err
 			}
 		}
-		if err != nil {
-			return b, err
+		if s.Cipher.Name != "" {
+			if b, err = appendAlgo(b, AttrCrypt, &s.Cipher); err != nil {
+				return b, err
+			}
 		}
+		if s.AEAD.Name != "" {
+			if b, err = appendAlgo2(b, AttrAEAD, s.AEAD.Name, s.AEAD.Key, s.AEAD.ICVBits); err != nil {
+				return b, err
+			}
+		}
+		if s.Comp.Name != "" {
+			if b, err = appendAlgo(b, AttrComp, &s.Comp); err != nil {
+				return b, err
+			}
+		}
+		if s.Encap.Type != 0 {
+			b = appendEncap(b, &s.Encap)
+		}
+		if s.CoA.IsValid() {
+			b = appendAddr(b, AttrCoAddr, s.CoA)
+		}
+		if s.SecCtx != (SecCtx{}) {
+			if b, err = appendSecCtx(b, &s.SecCtx); err != nil {
+				return b, err
+			}
+		}
+	} else if b, err = appendOrdered(b, s, order); err != nil {
+		return b, err
 	}
 	if s.Offload.Set {
 		b = appendOffload(b, s.Offload.Value)
@@ -249,13 +253,54 @@ func appendSAAttrs(b []byte, s *SA, order []AttrType) ([]byte, error) {
 	if s.ETimerThresh.Set {
 		b = appendU32(b, AttrETimerThresh, s.ETimerThresh.Value)
 	}
-	if s.IPTFS != (IPTFSOptions{}) {
+	if s.IPTFS.any() {
 		b = appendIPTFS(b, &s.IPTFS)
 	}
 	if len(s.Other) > 0 {
 		b, err = appendOther(b, s.Other)
 	}
 	return b, err
+}
+
+// appendOrdered appends the attributes that a command may name in any order.
+func appendOrdered(b []byte, s *SA, order []AttrType) ([]byte, error) {
+	var err error
+	for _, t := range order {
+		switch t {
+		case AttrAuthTrunc, AttrAuth:
+			if s.Auth.Name != "" {
+				b, err = appendAuth(b, &s.Auth)
+			}
+		case AttrCrypt:
+			if s.Cipher.Name != "" {
+				b, err = appendAlgo(b, AttrCrypt, &s.Cipher)
+			}
+		case AttrAEAD:
+			if s.AEAD.Name != "" {
+				b, err = appendAlgo2(b, AttrAEAD, s.AEAD.Name, s.AEAD.Key, s.AEAD.ICVBits)
+			}
+		case AttrComp:
+			if s.Comp.Name != "" {
+				b, err = appendAlgo(b, AttrComp, &s.Comp)
+			}
+		case AttrEncap:
+			if s.Encap.Type != 0 {
+				b = appendEncap(b, &s.Encap)
+			}
+		case AttrCoAddr:
+			if s.CoA.IsValid() {
+				b = appendAddr(b, AttrCoAddr, s.CoA)
+			}
+		case AttrSecCtx:
+			if s.SecCtx != (SecCtx{}) {
+				b, err = appendSecCtx(b, &s.SecCtx)
+			}
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+	return b, nil
 }
 
 func appendOther(b []byte, other []Attr) ([]byte, error) {
@@ -272,37 +317,41 @@ func appendOther(b []byte, other []Attr) ([]byte, error) {
 // bits.
 const maxAttr = 1<<16 - 1 - 4
 
-// putAlgo writes the name and the key's length in bits.
-func putAlgo(p []byte, t AttrType, name string, key []byte) error {
-	if len(name) > 63 {
-		return &FormatError{Attr: t, Field: "name", Err: ErrRange}
-	}
-	copy(p, name)
-	ne.PutUint32(p[64:], uint32(len(key))*8)
-	return nil
-}
-
 const maxKey = 4096 // octets; the longest key of any algorithm is far below
 
+// appendAlgo appends an algorithm without a second length.
 func appendAlgo(b []byte, t AttrType, a *Algorithm) ([]byte, error) {
-	if len(a.Key) > maxKey {
-		return b, &FormatError{Attr: t, Field: "key", Err: ErrRange}
+	if len(a.Key) > maxKey || len(a.Name) > 63 {
+		return b, algoError(t, a.Key)
 	}
-	b, p := appendAttr(b, t, sizeAlgo+len(a.Key))
+	b, p := rawAttr(b, t, sizeAlgo+len(a.Key))
+	*(*[64]byte)(p) = [64]byte{}
+	copy(p[:64], a.Name)
+	ne.PutUint32(p[64:], uint32(len(a.Key))*8)
 	copy(p[sizeAlgo:], a.Key)
-	return b, putAlgo(p, t, a.Name, a.Key)
+	return b, nil
 }
 
 // appendAlgo2 appends an algorithm with a second length, of ICV or
 // truncation.
 func appendAlgo2(b []byte, t AttrType, name string, key []byte, bits uint32) ([]byte, error) {
-	if len(key) > maxKey {
-		return b, &FormatError{Attr: t, Field: "key", Err: ErrRange}
+	if len(key) > maxKey || len(name) > 63 {
+		return b, algoError(t, key)
 	}
-	b, p := appendAttr(b, t, sizeAlgoAuth+len(key))
+	b, p := rawAttr(b, t, sizeAlgoAuth+len(key))
+	*(*[64]byte)(p) = [64]byte{}
+	copy(p[:64], name)
+	ne.PutUint32(p[64:], uint32(len(key))*8)
 	ne.PutUint32(p[68:], bits)
 	copy(p[sizeAlgoAuth:], key)
-	return b, putAlgo(p, t, name, key)
+	return b, nil
+}
+
+func algoError(t AttrType, key []byte) error {
+	if len(key) > maxKey {
+		return &FormatError{Attr: t, Field: "key", Err: ErrRange}
+	}
+	return &FormatError{Attr: t, Field: "name", Err: ErrRange}
 }
 
 func appendAuth(b []byte, a *Auth) ([]byte, error) {
@@ -316,7 +365,8 @@ func appendAuth(b []byte, a *Auth) ([]byte, error) {
 }
 
 func appendEncap(b []byte, e *Encap) []byte {
-	b, p := appendAttr(b, AttrEncap, sizeEncap)
+	b, p := rawAttr(b, AttrEncap, sizeEncap)
+	*(*[sizeEncap]byte)(p) = [sizeEncap]byte{}
 	ne.PutUint16(p[0:], uint16(e.Type))
 	be.PutUint16(p[2:], e.Src)
 	be.PutUint16(p[4:], e.Dst)
@@ -338,7 +388,7 @@ func appendOffload(b []byte, o Offload) []byte {
 }
 
 func appendMark(b []byte, m Mark) []byte {
-	b, p := appendAttr(b, AttrMark, 8)
+	b, p := rawAttr(b, AttrMark, 8)
 	ne.PutUint32(p, m.Value)
 	ne.PutUint32(p[4:], m.Mask)
 	return b
@@ -389,9 +439,10 @@ func appendReplay(b []byte, r *Replay, f SAFlags) ([]byte, error) {
 		if r.Seq|r.OSeq == 0 && (len(r.Bitmap) == 0 || r.Bitmap[0] == 0) {
 			return b, nil
 		}
-		b, p := appendAttr(b, AttrReplay, 12)
+		b, p := rawAttr(b, AttrReplay, 12)
 		ne.PutUint32(p, r.OSeq)
 		ne.PutUint32(p[4:], r.Seq)
+		ne.PutUint32(p[8:], 0)
 		if len(r.Bitmap) > 0 {
 			ne.PutUint32(p[8:], r.Bitmap[0])
 		}
@@ -405,7 +456,7 @@ func appendReplay(b []byte, r *Replay, f SAFlags) ([]byte, error) {
 	if n > maxAttr/4-sizeESN {
 		return b, &FormatError{Attr: AttrReplayESN, Field: "bitmap", Err: ErrRange}
 	}
-	b, p := appendAttr(b, AttrReplayESN, sizeESN+4*n)
+	b, p := rawAttr(b, AttrReplayESN, sizeESN+4*n)
 	ne.PutUint32(p[0:], words)
 	ne.PutUint32(p[4:], r.OSeq)
 	ne.PutUint32(p[8:], r.Seq)
@@ -416,6 +467,11 @@ func appendReplay(b []byte, r *Replay, f SAFlags) ([]byte, error) {
 		ne.PutUint32(p[sizeESN+4*i:], w)
 	}
 	return b, nil
+}
+
+// any reports whether an option is set.
+func (o *IPTFSOptions) any() bool {
+	return o.DropMicros.Set || o.ReorderWin.Set || o.DontFragment || o.InitMicros.Set || o.MaxQueue.Set || o.PacketSize.Set
 }
 
 func appendIPTFS(b []byte, o *IPTFSOptions) []byte {
@@ -445,12 +501,19 @@ func appendIPTFS(b []byte, o *IPTFSOptions) []byte {
 // reset empties the SA but keeps the memory of its slices. Key memory that
 // the next Parse does not overwrite is cleared by Key.set.
 func (s *SA) reset() {
-	aead, cipher, auth, comp := s.AEAD, s.Cipher, s.Auth, s.Comp
-	bitmap, other, ctx := s.Replay.Bitmap, s.Other, s.SecCtx.Text
-	*s = SA{}
-	s.AEAD.Key, s.Cipher.Key, s.Auth.Key, s.Comp.Key = aead.Key, cipher.Key, auth.Key, comp.Key
-	s.AEAD.Name, s.Cipher.Name, s.Auth.Name, s.Comp.Name = aead.Name, cipher.Name, auth.Name, comp.Name
-	s.Replay.Bitmap, s.Other, s.SecCtx.Text = bitmap[:0], other[:0], ctx
+	// What [SA.get] overwrites is left alone.
+	s.ExtraFlags = 0
+	s.Replay = Replay{Bitmap: s.Replay.Bitmap[:0]}
+	s.Encap, s.CoA = Encap{}, netip.Addr{}
+	s.Mark, s.SetMark, s.IfID = Mark{}, Mark{}, 0
+	s.Dir, s.PCPU, s.Offload, s.TFCPad = 0, Opt[uint32]{}, Opt[Offload]{}, 0
+	s.SecCtx.DOI, s.SecCtx.Alg = 0, 0
+	s.IPTFS = IPTFSOptions{}
+	s.NATKeepalive, s.MTimer = 0, Opt[uint32]{}
+	s.ReplayThresh, s.ETimerThresh = Opt[uint32]{}, Opt[uint32]{}
+	s.AEAD.ICVBits, s.Auth.TruncBits, s.Auth.Legacy = 0, 0, false
+	s.LastUsed = 0
+	s.Other = s.Other[:0]
 }
 
 // Attributes seen while an SA is parsed.
@@ -511,7 +574,7 @@ func (s *SA) parse(fixedPart, b []byte) error {
 	if err := s.get(fixedPart); err != nil {
 		return err
 	}
-	f := s.Family()
+	f := familyOf(s.Dst)
 	seen := 0
 	for len(b) >= 4 {
 		t, d, n := nextAttr(b)
@@ -631,19 +694,19 @@ func (s *SA) parse(fixedPart, b []byte) error {
 // settle drops what reset kept for reuse and the message did not hold, and
 // brings the replay state into its usual form.
 func (s *SA) settle(seen int) {
-	if seen&seenAEAD == 0 {
+	if seen&seenAEAD == 0 && (s.AEAD.Name != "" || cap(s.AEAD.Key) > 0) {
 		s.AEAD.Name = ""
 		s.AEAD.Key.Clear()
 	}
-	if seen&seenCrypt == 0 {
+	if seen&seenCrypt == 0 && (s.Cipher.Name != "" || cap(s.Cipher.Key) > 0) {
 		s.Cipher.Name = ""
 		s.Cipher.Key.Clear()
 	}
-	if seen&seenComp == 0 {
+	if seen&seenComp == 0 && (s.Comp.Name != "" || cap(s.Comp.Key) > 0) {
 		s.Comp.Name = ""
 		s.Comp.Key.Clear()
 	}
-	if seen&(seenAuth|seenTrunc) == 0 {
+	if seen&(seenAuth|seenTrunc) == 0 && (s.Auth.Name != "" || cap(s.Auth.Key) > 0) {
 		s.Auth.Name = ""
 		s.Auth.Key.Clear()
 	}

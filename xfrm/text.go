@@ -46,7 +46,7 @@ const (
 // printer carries the options through the parts of one text.
 type printer struct {
 	b []byte
-	o *TextOptions
+	o TextOptions
 	// prefix stands before every line but the first, in notifications that
 	// indent.
 	prefix string
@@ -346,6 +346,8 @@ func (p *printer) lifetime(l *Lifetime, c *Counters) {
 
 func (p *printer) mark(m Mark) {
 	if m != (Mark{}) {
+		// In an acquisition iproute2 indents every line but this one.
+		p.b = p.b[:len(p.b)-len(p.prefix)]
 		p.str("\tmark ")
 		p.hex(m.Value)
 		p.str("/")
@@ -353,6 +355,29 @@ func (p *printer) mark(m Mark) {
 		p.str(" ")
 		p.nl()
 	}
+}
+
+// marks prints both marks of a state, which share a line.
+func (p *printer) marks(m, out Mark) {
+	if out.Value == 0 {
+		p.mark(m)
+		return
+	}
+	p.str("\t")
+	if m != (Mark{}) {
+		p.str("mark ")
+		p.hex(m.Value)
+		p.str("/")
+		p.hex(m.Mask)
+		p.str(" ")
+	}
+	p.str("output-mark ")
+	p.hex(out.Value)
+	if out.Mask != 0 {
+		p.str("/")
+		p.hex(out.Mask)
+	}
+	p.nl()
 }
 
 func (p *printer) algo(label string, name string, k Key, bits uint32, withBits bool) {
@@ -445,10 +470,7 @@ func (p *printer) state(s *SA) {
 		p.flags(uint32(s.Flags), saFlagNames)
 	}
 	if p.o.Stats && s.ExtraFlags != 0 {
-		if s.Flags != 0 {
-			p.str(" ")
-		}
-		p.str("extra_flag ")
+		p.str("extra_flag ") // iproute2 leaves no blank before it
 		p.flags(uint32(s.ExtraFlags), extraFlagNames)
 	}
 	if p.o.Stats {
@@ -457,16 +479,7 @@ func (p *printer) state(s *SA) {
 		p.str(")")
 	}
 	p.nl()
-	p.mark(s.Mark)
-	if s.SetMark.Value != 0 {
-		p.str("\toutput-mark ")
-		p.hex(s.SetMark.Value)
-		if s.SetMark.Mask != 0 {
-			p.str("/")
-			p.hex(s.SetMark.Mask)
-		}
-		p.nl()
-	}
+	p.marks(s.Mark, s.SetMark)
 	if s.Auth.Name != "" {
 		if s.Auth.Legacy {
 			p.algo("auth", s.Auth.Name, s.Auth.Key, 0, false)
@@ -585,11 +598,11 @@ func (p *printer) replay(r *Replay, ext bool) {
 	p.str(", bitmap-length ")
 	p.dec(uint64(r.words()))
 	p.nl()
-	for i, w := range r.Bitmap {
+	for i := range r.Bitmap { // the last word comes first
 		if i%8 == 0 {
 			p.str("\t ")
 		}
-		p.hex8(w)
+		p.hex8(r.Bitmap[len(r.Bitmap)-1-i])
 		p.str(" ")
 		if i%8 == 7 || i == len(r.Bitmap)-1 {
 			p.nl()
@@ -748,7 +761,7 @@ func (d Dir) text() string {
 // o.Keys is set. Nothing is allocated if b is large enough and o.IfName does
 // not.
 func (s *SA) AppendText(b []byte, o TextOptions) []byte {
-	p := printer{b: b, o: &o}
+	p := printer{b: b, o: o}
 	p.state(s)
 	return p.b
 }
@@ -756,7 +769,7 @@ func (s *SA) AppendText(b []byte, o TextOptions) []byte {
 // AppendText appends the policy as `ip xfrm policy` prints it, several lines
 // with a final newline.
 func (x *Policy) AppendText(b []byte, o TextOptions) []byte {
-	p := printer{b: b, o: &o}
+	p := printer{b: b, o: o}
 	p.policy(x)
 	return p.b
 }

@@ -368,6 +368,11 @@ func (t *textReader) flags(names []string) uint32 {
 	var f uint32
 	for {
 		w := t.peek()
+		if name, ok := strings.CutSuffix(w, "extra_flag"); ok && name != "" {
+			// iproute2 leaves no blank between the two lists of flags.
+			t.rest = name + " extra_flag" + strings.TrimLeft(t.rest, " \t")[len(w):]
+			w = name
+		}
 		i := slices.Index(names, w)
 		switch {
 		case i >= 0:
@@ -534,6 +539,10 @@ func (t *textReader) stateLine(s *SA) bool {
 		t.windowLine(s)
 	case "mark":
 		s.Mark = t.slash(0xffffffff)
+		if t.peek() == "output-mark" {
+			t.next()
+			s.SetMark = t.slash(0)
+		}
 		t.end()
 	case "output-mark":
 		s.SetMark = t.slash(0)
@@ -733,7 +742,7 @@ func (t *textReader) bitmapLine(s *SA) {
 	for n := 0; t.bitmap > 0; n++ {
 		w := t.peek()
 		v, err := strconv.ParseUint(w, 16, 32)
-		if w == "" && n > 0 {
+		if w == "" && n > 0 { // the rest is on the next line
 			return
 		}
 		if err != nil || len(w) != 8 {
@@ -749,6 +758,7 @@ func (t *textReader) bitmapLine(s *SA) {
 		t.bitmap--
 		t.next()
 	}
+	slices.Reverse(s.Replay.Bitmap) // the last word comes first
 	t.end()
 }
 

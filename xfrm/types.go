@@ -56,19 +56,25 @@ func (s *Selector) EffectiveFamily() Family {
 // put writes struct xfrm_selector.
 func (s *Selector) put(p []byte) error {
 	p = p[:sizeSelector]
-	f := s.EffectiveFamily()
-	if d := familyOf(s.Dst.Addr()); d != 0 {
+	d, c := familyOf(s.Dst.Addr()), familyOf(s.Src.Addr())
+	f := s.Family
+	if f == Unspec {
+		if f = d; d == Unspec {
+			f = c
+		}
+	}
+	if d != Unspec {
 		if d != f {
 			return ErrFamily
 		}
-		putAddr(p[0:16], s.Dst.Addr())
+		putAddr(p[0:], s.Dst.Addr())
 		p[42] = bits(s.Dst)
 	}
-	if d := familyOf(s.Src.Addr()); d != 0 {
-		if d != f {
+	if c != Unspec {
+		if c != f {
 			return ErrFamily
 		}
-		putAddr(p[16:32], s.Src.Addr())
+		putAddr(p[16:], s.Src.Addr())
 		p[43] = bits(s.Src)
 	}
 	be.PutUint16(p[32:], s.DstPort.Value)

@@ -162,6 +162,22 @@ func begin(b []byte, t MsgType, h Header, n int) (all, body []byte) {
 	return b, p[sizeHeader:]
 }
 
+// beginRaw is begin for callers that clear the fixed part.
+func beginRaw(b []byte, t MsgType, h Header, n int) (all, body []byte) {
+	l := len(b)
+	if cap(b)-l < sizeHeader+n {
+		b = slices.Grow(b, sizeHeader+n)
+	}
+	b = b[:l+sizeHeader+n]
+	p := b[l:]
+	ne.PutUint32(p, 0)
+	ne.PutUint16(p[4:], uint16(t))
+	ne.PutUint16(p[6:], h.Flags)
+	ne.PutUint32(p[8:], h.Seq)
+	ne.PutUint32(p[12:], h.PortID)
+	return b, p[sizeHeader:]
+}
+
 // finish writes the length of the message that starts at offset start.
 func finish(b []byte, start int) []byte {
 	ne.PutUint32(b[start:], uint32(len(b)-start))
@@ -177,9 +193,27 @@ func appendAttr(b []byte, t AttrType, n int) (all, data []byte) {
 	return b, p[4 : 4+n]
 }
 
+// rawAttr is appendAttr for callers that write all of the content: only the
+// padding is cleared.
+func rawAttr(b []byte, t AttrType, n int) (all, data []byte) {
+	l, size := len(b), align(4+n)
+	if cap(b)-l < size {
+		b = slices.Grow(b, size)
+	}
+	b = b[:l+size]
+	p := b[l:]
+	ne.PutUint32(p[size-4:], 0)
+	ne.PutUint16(p, uint16(4+n))
+	ne.PutUint16(p[2:], uint16(t))
+	return b, p[4 : 4+n : 4+n]
+}
+
 func appendU32(b []byte, t AttrType, v uint32) []byte {
-	b, p := appendAttr(b, t, 4)
-	ne.PutUint32(p, v)
+	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0)
+	p := b[len(b)-8:]
+	ne.PutUint16(p, 8)
+	ne.PutUint16(p[2:], uint16(t))
+	ne.PutUint32(p[4:], v)
 	return b
 }
 
@@ -192,7 +226,7 @@ func appendU8(b []byte, t AttrType, v uint8) []byte {
 // AppendAttr appends an attribute with padding to the message that ends b.
 // The caller corrects the message's length with [SetLength] afterwards.
 func AppendAttr(b []byte, t AttrType, data []byte) []byte {
-	b, p := appendAttr(b, t, len(data))
+	b, p := rawAttr(b, t, len(data))
 	copy(p, data)
 	return b
 }
@@ -211,11 +245,9 @@ func Pad(b []byte) []byte {
 // octets. An invalid address stays zero.
 func putAddr(p []byte, a netip.Addr) {
 	if a.Is4() {
-		v := a.As4()
-		copy(p, v[:])
+		*(*[4]byte)(p) = a.As4()
 	} else if a.IsValid() {
-		v := a.As16()
-		copy(p, v[:])
+		*(*[16]byte)(p) = a.As16()
 	}
 }
 
@@ -277,14 +309,15 @@ var knownNames = [...]string{
 // setName stores a name of at most 64 octets, which ends at the first NUL,
 // without allocating if it is the old one or well known.
 func setName(s *string, b []byte) {
+	old := *s
+	if n := len(old); n > 0 && n < len(b) && b[n] == 0 && string(b[:n]) == old {
+		return
+	}
 	n := 0
 	for n < len(b) && b[n] != 0 {
 		n++
 	}
 	b = b[:n]
-	if *s == string(b) {
-		return
-	}
 	for _, k := range knownNames {
 		if k == string(b) {
 			*s = k
@@ -319,6 +352,10 @@ func (Key) GoString() string { return hidden }
 // set stores a copy of b in the memory the key already has and clears what
 // is left of the old one.
 func (k *Key) set(b []byte) {
+	if len(b) == len(*k) && len(b) == cap(*k) {
+		copy(*k, b)
+		return
+	}
 	old := (*k)[:cap(*k)]
 	if len(b) > len(old) {
 		clear(old)

@@ -1,0 +1,4 @@
+# xfrm beside the installed iproute2 (text of random messages, bytes of
+# commands) and on the running kernel, in network namespaces.
+export SIGNALBOX_REQUIRE=vectors,netns,iproute2
+go test -run Integration -v ./xfrm/... ./examples/xfrm-monitor ./examples/xfrm-diff ./examples/bulkload | grep -v -e "^=== "
