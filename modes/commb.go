@@ -175,25 +175,61 @@ func (w *weigher) zero(first, last int) bool {
 	return true
 }
 
+// percentBits holds log2(p / 50 %), the weight of a bit that has its value in p
+// per cent of cases.
+var percentBits = func() (t [101]float64) {
+	for p := range t {
+		t[p] = math.Log2(float64(p) / 50)
+	}
+	return
+}()
+
 // status demands that the field behind a status bit is zero when the bit is,
-// and says whether all is well. usual is the probability of a set bit.
-func (w *weigher) status(bit, last int, usual float64) bool {
+// and says whether all is well. usual is how often the bit is set, in per cent.
+func (w *weigher) status(bit, last, usual int) bool {
 	if flag(w.v, bit) {
-		w.bits += math.Log2(usual / 0.5)
+		w.bits += percentBits[usual]
 		return true
 	}
 	if field(w.v, bit+1, last) != 0 {
 		return false
 	}
-	w.add(ReasonStatus, math.Log2((1-usual)/0.5)+float64(last-bit))
+	w.add(ReasonStatus, percentBits[100-usual]+float64(last-bit))
 	return true
 }
 
-// near weighs a difference that is usually within sigma among values that
-// random bits would spread over width; at worst it counts floor bits.
-func (w *weigher) near(why Reasons, diff, sigma, width, floor float64) {
-	d := diff / sigma
-	w.add(why, max(math.Log2(width/(sigma*2.5066))-0.7213*d*d, floor))
+// A spread is how a difference lies that is usually within sigma, among values
+// that random bits would spread over a width: top bits at 0, floor at worst.
+type spread struct {
+	scale, top, floor float64
+}
+
+func newSpread(sigma, width, floor float64) spread {
+	// A normal distribution over a uniform one: log2(width / (sigma sqrt(2 pi))
+	// e^(-(d/sigma)^2/2)).
+	return spread{math.Log2E / 2 / (sigma * sigma), math.Log2(width / (sigma * math.Sqrt(2*math.Pi))), floor}
+}
+
+var (
+	altitudeSpread    = newSpread(100, 51000, -14) // a position and the reply that carries it, ft
+	temperatureSpread = newSpread(10, 256, -10)    // air and standard atmosphere, K
+	pressureSpread    = newSpread(5, 2048, -14)    // static pressure and altitude, hPa
+	windSpread        = newSpread(50, 520, -10)    // ground speed and TAS: the wind, kt
+	turnSpread        = newSpread(0.25, 32, -8)    // track rate and what the roll makes, degrees a second
+	directionSpread   = newSpread(8, 360, -8)      // a direction and the known one, degrees
+	speedSpread       = newSpread(15, 520, -8)     // a speed and the known one, kt
+	machSpread        = newSpread(10, 400, -12)    // IAS and what Mach makes at the altitude, kt
+	soundSpread       = newSpread(40, 4000, -12)   // TAS over Mach and the speed of sound, kt
+	ratesSpread       = newSpread(200, 32768, -6)  // barometric and inertial rate, ft/min
+	driftSpread       = newSpread(15, 360, -6)     // heading and known track, degrees
+	iasSpread         = newSpread(15, 400, -8)     // IAS and the known one, kt
+	machHintSpread    = newSpread(0.03, 1, -8)     // Mach and the known one
+	climbSpread       = newSpread(500, 12000, -4)  // a rate and the known one, ft/min
+)
+
+// near weighs a difference.
+func (w *weigher) near(why Reasons, diff float64, s *spread) {
+	w.add(why, max(s.top-s.scale*diff*diff, s.floor))
 }
 
 // steps weighs a value by the probability of the step it falls in: pairs of an
@@ -217,30 +253,38 @@ func (w *weigher) speed(kt float64) bool {
 // turnDifference returns the angle between two directions, -180 to 180.
 func turnDifference(a, b float64) float64 { return signed(a - b) }
 
+// read decodes the message as the register. It comes after the tests of bits,
+// which rule out most registers for less.
+func (w *weigher) read(code BDS) *Register {
+	w.reg, _ = decodeRegister(code, w.v)
+	return &w.reg
+}
+
+// possible weighs the message as a register and says whether it can be that.
 func (w *weigher) possible(code BDS) bool {
 	v, h := w.v, w.hint
-	w.reg, _ = decodeRegister(code, v)
-	r := &w.reg
 	switch code {
 	case 0x05:
-		if !r.Position.OK {
+		if tc := field(v, 1, 5); tc < 9 || tc == 19 || tc > 22 {
 			return false
 		}
+		r := w.read(code)
 		w.bits += math.Log2(32.0 / 13)
 		if !r.Altitude.OK || r.TypeCode.V >= 20 {
 			w.bits -= 4
 		} else if !h.Altitude.OK {
 			w.steps(float64(r.Altitude.V.Feet), 45000, 0.3, 51000, -3, 130000, -8)
 		} else {
-			w.near(ReasonAltitude, float64(r.Altitude.V.Feet-h.Altitude.V), 100, 51000, -14)
+			w.near(ReasonAltitude, float64(r.Altitude.V.Feet-h.Altitude.V), &altitudeSpread)
 		}
 		if h.OnGround.OK && h.OnGround.V {
 			w.bits -= 8
 		}
 	case 0x06:
-		if !r.Position.OK || !w.status(13, 20, 0.8) {
+		if tc := field(v, 1, 5); tc < 5 || tc > 8 || !w.status(13, 20, 80) {
 			return false
 		}
+		w.read(code)
 		w.bits += 3 // 4 types of 32
 		if !h.OnGround.OK || !h.OnGround.V {
 			w.bits -= 8
@@ -253,7 +297,7 @@ func (w *weigher) possible(code BDS) bool {
 			return false
 		}
 		w.add(ReasonIdentifier, 8)
-		if r.DataLink.V.Subnetwork <= 5 {
+		if w.read(code).DataLink.V.Subnetwork <= 5 {
 			w.add(ReasonRange, 4)
 		} else {
 			w.add(ReasonRange, -3)
@@ -262,6 +306,7 @@ func (w *weigher) possible(code BDS) bool {
 		if !w.zero(29, 56) || !flag(v, 7) { // 2,0 is always served
 			return false
 		}
+		w.read(code)
 		w.bits++
 		if field(v, 25, 28) == 0 {
 			w.bits += 3
@@ -286,6 +331,7 @@ func (w *weigher) possible(code BDS) bool {
 			return false
 		}
 		w.add(ReasonIdentifier, 8)
+		r := w.read(code)
 		if !r.Callsign.OK {
 			if v&(1<<48-1) != 0x820820820820 { // eight spaces: none entered
 				return false
@@ -311,6 +357,7 @@ func (w *weigher) possible(code BDS) bool {
 			return false
 		}
 		w.add(ReasonIdentifier, 8)
+		r := w.read(code)
 		if !flag(v, 9) && !flag(v, 28) && field(v, 10, 15) != 0 {
 			return false // advisory bits without an advisory
 		}
@@ -328,10 +375,11 @@ func (w *weigher) possible(code BDS) bool {
 			}
 		}
 	case 0x40:
-		if !w.zero(40, 47) || !w.zero(52, 53) || !w.status(1, 13, 0.95) || !w.status(14, 26, 0.6) ||
-			!w.status(27, 39, 0.9) || !w.status(48, 51, 0.4) || !w.status(54, 56, 0.5) {
+		if !w.zero(40, 47) || !w.zero(52, 53) || !w.status(1, 13, 95) || !w.status(14, 26, 60) ||
+			!w.status(27, 39, 90) || !w.status(48, 51, 40) || !w.status(54, 56, 50) {
 			return false
 		}
+		r := w.read(code)
 		for _, a := range [...]Opt[int32]{r.SelectedAltitude, r.FMSAltitude} {
 			if !a.OK {
 				continue
@@ -352,10 +400,11 @@ func (w *weigher) possible(code BDS) bool {
 			w.bits -= 6
 		}
 	case 0x44:
-		if field(v, 1, 4) > 4 || !w.status(5, 23, 0.95) || !w.status(35, 46, 0.2) ||
-			!w.status(47, 49, 0.2) || !w.status(50, 56, 0.2) {
+		if field(v, 1, 4) > 4 || !w.status(5, 23, 95) || !w.status(35, 46, 20) ||
+			!w.status(47, 49, 20) || !w.status(50, 56, 20) {
 			return false
 		}
+		r := w.read(code)
 		w.add(ReasonReserved, math.Log2(16.0/5))
 		if field(v, 1, 4) == 0 || !r.WindSpeed.OK {
 			w.bits -= 5
@@ -367,11 +416,12 @@ func (w *weigher) possible(code BDS) bool {
 			return false
 		}
 	case 0x45:
-		if !w.zero(52, 56) || !w.status(1, 3, 0.2) || !w.status(4, 6, 0.2) || !w.status(7, 9, 0.2) ||
-			!w.status(10, 12, 0.2) || !w.status(13, 15, 0.2) || !w.status(16, 26, 0.8) ||
-			!w.status(27, 38, 0.4) || !w.status(39, 51, 0.2) {
+		if !w.zero(52, 56) || !w.status(1, 3, 20) || !w.status(4, 6, 20) || !w.status(7, 9, 20) ||
+			!w.status(10, 12, 20) || !w.status(13, 15, 20) || !w.status(16, 26, 80) ||
+			!w.status(27, 38, 40) || !w.status(39, 51, 20) {
 			return false
 		}
+		r := w.read(code)
 		if !w.atmosphere() {
 			return false
 		}
@@ -385,9 +435,9 @@ func (w *weigher) possible(code BDS) bool {
 			}
 		}
 	case 0x50:
-		return w.turnReport(r, h)
+		return w.turnReport()
 	case 0x53, 0x60:
-		return w.speedReport(code, r, h)
+		return w.speedReport(code)
 	}
 	return true
 }
@@ -400,7 +450,7 @@ func (w *weigher) atmosphere() bool {
 			return false
 		}
 		if h.Altitude.OK {
-			w.near(ReasonAltitude, r.Temperature.V+273.15-temperature(float64(h.Altitude.V)), 10, 256, -10)
+			w.near(ReasonAltitude, r.Temperature.V+273.15-temperature(float64(h.Altitude.V)), &temperatureSpread)
 		} else {
 			w.add(ReasonRange, 0.7)
 		}
@@ -410,18 +460,20 @@ func (w *weigher) atmosphere() bool {
 			return false
 		}
 		if h.Altitude.OK {
-			w.near(ReasonAltitude, r.Pressure.V-1013.25*pressureRatio(float64(h.Altitude.V)), 5, 2048, -14)
+			w.near(ReasonAltitude, r.Pressure.V-1013.25*pressureRatio(float64(h.Altitude.V)), &pressureSpread)
 		}
 	}
 	return true
 }
 
 // turnReport weighs 5,0.
-func (w *weigher) turnReport(r *Register, h *State) bool {
-	if !w.status(1, 11, 0.95) || !w.status(12, 23, 0.97) || !w.status(24, 34, 0.97) ||
-		!w.status(35, 45, 0.85) || !w.status(46, 56, 0.95) {
+func (w *weigher) turnReport() bool {
+	h := w.hint
+	if !w.status(1, 11, 95) || !w.status(12, 23, 97) || !w.status(24, 34, 97) ||
+		!w.status(35, 45, 85) || !w.status(46, 56, 95) {
 		return false
 	}
+	r := w.read(0x50)
 	if r.Roll.OK && !w.steps(math.Abs(r.Roll.V), 2, 4.5, 35, 0.1, 50, -4) {
 		return false
 	}
@@ -433,44 +485,46 @@ func (w *weigher) turnReport(r *Register, h *State) bool {
 		if math.Abs(d) > 300 {
 			return false
 		}
-		w.near(ReasonSpeeds, d, 50, 520, -10)
+		w.near(ReasonSpeeds, d, &windSpread)
 	}
 	if r.TrackRate.OK {
 		if r.Roll.OK && r.TAS.OK && r.TAS.V >= 60 {
 			want := 1091 * math.Tan(r.Roll.V*math.Pi/180) / r.TAS.V
-			w.near(ReasonRollRate, r.TrackRate.V-want, 0.25, 32, -8)
+			w.near(ReasonRollRate, r.TrackRate.V-want, &turnSpread)
 		} else if !w.steps(math.Abs(r.TrackRate.V), 1, 3.5, 4, -1, 16, -6) {
 			return false
 		}
 	}
 	if r.Track.OK && h.Track.OK {
-		w.near(ReasonTrack, turnDifference(r.Track.V, h.Track.V), 8, 360, -8)
+		w.near(ReasonTrack, turnDifference(r.Track.V, h.Track.V), &directionSpread)
 	}
 	if r.GroundSpeed.OK && h.GroundSpeed.OK {
-		w.near(ReasonSpeed, r.GroundSpeed.V-h.GroundSpeed.V, 15, 520, -8)
+		w.near(ReasonSpeed, r.GroundSpeed.V-h.GroundSpeed.V, &speedSpread)
 	}
 	if r.TAS.OK && h.TAS.OK {
-		w.near(ReasonSpeed, r.TAS.V-h.TAS.V, 15, 520, -8)
+		w.near(ReasonSpeed, r.TAS.V-h.TAS.V, &speedSpread)
 	}
 	return true
 }
 
 // speedReport weighs 5,3 and 6,0.
-func (w *weigher) speedReport(code BDS, r *Register, h *State) bool {
-	if !w.status(1, 12, 0.97) || !w.status(13, 23, 0.97) {
+func (w *weigher) speedReport(code BDS) bool {
+	h := w.hint
+	if !w.status(1, 12, 97) || !w.status(13, 23, 97) {
 		return false
 	}
 	if code == 0x60 {
-		if !w.status(24, 34, 0.95) || !w.status(35, 45, 0.95) || !w.status(46, 56, 0.95) {
+		if !w.status(24, 34, 95) || !w.status(35, 45, 95) || !w.status(46, 56, 95) {
 			return false
 		}
 	} else {
-		if !w.status(24, 33, 0.95) || !w.status(34, 46, 0.95) || !w.status(47, 56, 0.95) {
+		if !w.status(24, 33, 95) || !w.status(34, 46, 95) || !w.status(47, 56, 95) {
 			return false
 		}
-		if r.TAS.OK && !w.speed(r.TAS.V) {
-			return false
-		}
+	}
+	r := w.read(code)
+	if code == 0x53 && r.TAS.OK && !w.speed(r.TAS.V) {
+		return false
 	}
 	if r.IAS.OK && !w.steps(r.IAS.V, 0, -6, 79, -4, 380, 1.7, 500, -4) {
 		return false
@@ -480,7 +534,7 @@ func (w *weigher) speedReport(code BDS, r *Register, h *State) bool {
 	}
 	if r.IAS.OK && r.Mach.OK && r.Mach.V > 0 {
 		if h.Altitude.OK {
-			w.near(ReasonMach, r.IAS.V-machToCAS(r.Mach.V, float64(h.Altitude.V)), 10, 400, -12)
+			w.near(ReasonMach, r.IAS.V-machToCAS(r.Mach.V, float64(h.Altitude.V)), &machSpread)
 		} else if r.IAS.V <= machToCAS(r.Mach.V, 0)+10 && r.IAS.V >= machToCAS(r.Mach.V, 50000)-10 {
 			w.add(ReasonMach, 1)
 		} else {
@@ -489,7 +543,7 @@ func (w *weigher) speedReport(code BDS, r *Register, h *State) bool {
 	}
 	if code == 0x53 && r.TAS.OK && r.Mach.OK && r.Mach.V > 0.1 {
 		// TAS over Mach is the speed of sound, 560 to 680 kt in any air.
-		w.near(ReasonMach, r.TAS.V/r.Mach.V-620, 40, 4000, -12)
+		w.near(ReasonMach, r.TAS.V/r.Mach.V-620, &soundSpread)
 	}
 	rate := func(o Opt[int32], scale float64) bool {
 		return !o.OK || w.steps(math.Abs(float64(o.V)), 500, 4.3*scale, 3000, 1.3*scale, 6500, -3)
@@ -502,27 +556,27 @@ func (w *weigher) speedReport(code BDS, r *Register, h *State) bool {
 			if math.Abs(float64(r.InertialRate.V)) > 6500 {
 				return false
 			}
-			w.near(ReasonRates, float64(r.BaroRate.V-r.InertialRate.V), 200, 32768, -6)
+			w.near(ReasonRates, float64(r.BaroRate.V-r.InertialRate.V), &ratesSpread)
 		} else if !rate(r.InertialRate, 1) {
 			return false
 		}
 	}
 	if r.Heading.OK {
 		if h.Heading.OK {
-			w.near(ReasonHeading, turnDifference(r.Heading.V, h.Heading.V), 8, 360, -8)
+			w.near(ReasonHeading, turnDifference(r.Heading.V, h.Heading.V), &directionSpread)
 		} else if h.Track.OK { // wind and magnetic variation lie between
-			w.near(ReasonTrack, turnDifference(r.Heading.V, h.Track.V), 15, 360, -6)
+			w.near(ReasonTrack, turnDifference(r.Heading.V, h.Track.V), &driftSpread)
 		}
 	}
 	if r.IAS.OK && h.IAS.OK {
-		w.near(ReasonSpeed, r.IAS.V-h.IAS.V, 15, 400, -8)
+		w.near(ReasonSpeed, r.IAS.V-h.IAS.V, &iasSpread)
 	}
 	if r.Mach.OK && h.Mach.OK {
-		w.near(ReasonSpeed, r.Mach.V-h.Mach.V, 0.03, 1, -8)
+		w.near(ReasonSpeed, r.Mach.V-h.Mach.V, &machHintSpread)
 	}
 	for _, o := range [...]Opt[int32]{r.BaroRate, r.InertialRate} {
 		if o.OK && h.VerticalRate.OK {
-			w.near(ReasonVertical, float64(o.V-h.VerticalRate.V), 500, 12000, -4)
+			w.near(ReasonVertical, float64(o.V-h.VerticalRate.V), &climbSpread)
 		}
 	}
 	return true
