@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"signalbox.example/internal/vectors"
+)
+
+// native: the expected octets are little endian with 64-bit alignment.
+func native() bool {
+	x := uint16(1)
+	return *(*byte)(unsafe.Pointer(&x)) == 1 && unsafe.Alignof(struct{ v uint64 }{}) == 8
+}
+
+func call(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(args, strings.NewReader(stdin), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestCommandLine(t *testing.T) {
+	const add = "ip xfrm policy add src 10.0.0.0/8 dst 10.1.0.0/16 dir out\n"
+	for _, c := range []struct {
+		name, stdin string
+		args        []string
+		code        int
+		out, err    string // what they begin with; "-" for nothing
+	}{
+		{"help", "", []string{"-h"}, 0, "-", "usage: xfrmhex"},
+		{"bad flag", "", []string{"-frob"}, 2, "-", "flag provided"},
+		{"two modes", "", []string{"-text", "-check"}, 2, "-", "xfrmhex: -text, -json and -check exclude each other"},
+		{"no such file", "", []string{"/nonexistent"}, 1, "-", "xfrmhex: open /nonexistent"},
+		{"bad kernel", "", []string{"-kernel", "six"}, 2, "-", "xfrmhex: -kernel"},
+		{"bad dev", "", []string{"-dev", "lo"}, 2, "-", "xfrmhex: -dev"},
+		{"nothing", "\n# comment\n", nil, 0, "-", "-"},
+		{"unknown", "ip route add\n" + "ip xfrm policy add\n", nil, 0, "error: \"route\": is neither xfrm nor link\nerror: not enough information: DIR is required\n", "-"},
+		{"key not told", "ip xfrm state add src ::1 dst ::2 proto esp spi 1 enc x 0xfeedfacez\n", nil, 0, "error: enc has a key", "-"},
+		{"check", add, []string{"-check"}, 0, "ok\n", "-"},
+		{"check spi", "ip xfrm state add src ::1 dst ::2 proto esp spi 0 aead 'rfc4106(gcm(aes))' 0x000102030405060708090a0b0c0d0e0f10111213 128\n",
+			[]string{"-check"}, 0, "refused: SPI: SPI 0 is reserved and the state could not be deleted by its name (Linux accepts it)\n", "-"},
+		{"not hex", "zz\n", []string{"-text"}, 0, "error: not hexadecimal\n", "-"},
+		{"short", "00\n", []string{"-text"}, 0, "error: header: too short\n", "-"},
+		{"dev by flag", "ip link add x type xfrm dev d0 if_id 5\nip link add x type xfrm dev d1 if_id 5\n", []string{"-dev", "d0=7"}, 0, "", "-"},
+	} {
+		code, out, errs := call(t, c.stdin, c.args...)
+		if code != c.code || c.out == "-" && out != "" || c.out != "-" && !strings.HasPrefix(out, c.out) ||
+			c.err == "-" && errs != "" || c.err != "-" && !strings.HasPrefix(errs, c.err) {
+			t.Errorf("%s: code %d, out %q, err %q", c.name, code, out, errs)
+		}
+		if strings.Contains(out+errs, "feedface") {
+			t.Errorf("%s: a key in %q %q", c.name, out, errs)
+		}
+	}
+}
+
+func TestThereAndBack(t *testing.T) {
+	const add = "ip xfrm state add src 2001:db8::1 dst 2001:db8::2 proto esp spi 0x100 reqid 6 mode tunnel aead 'rfc4106(gcm(aes))' 0x000102030405060708090a0b0c0d0e0f10111213 128\n"
+	_, hex, _ := call(t, add)
+	_, text, _ := call(t, hex, "-text")
+	const want = `src 2001:db8::1 dst 2001:db8::2
+	proto esp spi 0x00000100 reqid 6 mode tunnel
+	replay-window 0 
+	aead rfc4106(gcm(aes)) 0x000102030405060708090a0b0c0d0e0f10111213 128
+`
+	if text != want {
+		t.Errorf("got\n%s", text)
+	}
+	if _, text, _ = call(t, hex, "-text", "-nokeys"); strings.Contains(text, "0102") || !strings.Contains(text, "<<Keys hidden>>") {
+		t.Errorf("got\n%s", text)
+	}
+	if _, text, _ = call(t, hex, "-text", "-s"); !strings.Contains(text, "lifetime config:") {
+		t.Errorf("got\n%s", text)
+	}
+	_, js, _ := call(t, hex, "-json")
+	var v struct{ SA struct{ Proto string } }
+	if err := json.Unmarshal([]byte(js), &v); err != nil || v.SA.Proto != "esp" {
+		t.Errorf("%s, %v", js, err)
+	}
+	if _, verdict, _ := call(t, hex, "-check"); verdict != "ok\n" {
+		t.Errorf("got %q", verdict)
+	}
+}
+
+// TestCatalogue feeds every command of the catalogue in and compares with
+// what iproute2 sent.
+func TestCatalogue(t *testing.T) {
+	if !native() {
+		t.Skip("the catalogue is little endian with 64-bit alignment")
+	}
+	for _, l := range vectors.Lines(t, "xfrm/catalogue.jsonl") {
+		var r struct {
+			N    int
+			Cmd  string
+			Sent []string
+		}
+		if err := json.Unmarshal([]byte(l), &r); err != nil {
+			t.Fatal(err)
+		}
+		cmd, _, _ := strings.Cut(r.Cmd, ";")
+		if !strings.HasPrefix(cmd, "ip ") || len(r.Sent) == 0 || strings.Contains(cmd, " link ") && !strings.Contains(cmd, "link add") {
+			continue
+		}
+		want := r.Sent[0]
+		if strings.Contains(cmd, "link add") {
+			want = r.Sent[len(r.Sent)-1]
+		}
+		want = want[:16] + strings.Repeat("0", 16) + want[32:]
+		want = strings.Replace(want, "11941194ffff", "119411940000", 1) // padding that iproute2 left uninitialised
+		if _, got, _ := call(t, cmd+"\n", "-dev", "d0=7,lo=1"); got != want+"\n" {
+			t.Errorf("row %d: %s\n got %swant %s", r.N, cmd, got, want)
+		}
+	}
+}
