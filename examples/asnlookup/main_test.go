@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"signalbox.example/internal/routegen"
+)
+
+func TestRun(t *testing.T) {
+	table := filepath.Join(t.TempDir(), "table")
+	if err := os.WriteFile(table, []byte("# prefix,number\n0.0.0.0/0,4294967295\n10.0.0.0/8\tAS7\n2001:db8::/32 8\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	bad := filepath.Join(t.TempDir(), "bad")
+	if err := os.WriteFile(bad, []byte("10.0.0.0/8 7\n10.0.0.0 8\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args, in, out, err string
+		status             int
+	}{
+		{"", "192.0.2.1 GET /\n198.51.100.200\n2001:db8:1::1\tx\n9.9.9.9\nwhat\n\n::ffff:203.0.113.7\nfe80::1%eth0\n203.0.113.9",
+			"192.0.2.1 GET /\tAS64496\t192.0.2.0/24\n198.51.100.200\tAS64498\t198.51.100.128/25\n2001:db8:1::1\tx\tAS64501\t2001:db8:1::/48\n" +
+				"9.9.9.9\t-\t-\nwhat\t?\t?\n\t?\t?\n::ffff:203.0.113.7\tAS64499\t203.0.113.0/24\nfe80::1%eth0\t-\t-\n203.0.113.9\tAS64499\t203.0.113.0/24\n", "", 0},
+		{"", "", "", "", 0},
+		{"-fast", "192.0.2.1\r\n", "192.0.2.1\tAS64496\t192.0.2.0/24\n", "", 0},
+		{"-table " + table, "10.1.1.1\n11.1.1.1\n2001:db8::1\n", "10.1.1.1\tAS7\t10.0.0.0/8\n11.1.1.1\tAS4294967295\t0.0.0.0/0\n2001:db8::1\tAS8\t2001:db8::/32\n", "", 0},
+		{"-table " + bad, "", "", "asnlookup: " + bad + ": line 2: netip.ParsePrefix(\"10.0.0.0\"): no '/'\n", 1},
+		{"-table /nonexistent", "", "", "asnlookup: open /nonexistent: no such file or directory\n", 1},
+		{"x", "", "", "asnlookup: unexpected argument \"x\"\n", 2},
+	} {
+		var stdout, stderr strings.Builder
+		if status := run(strings.Fields(c.args), strings.NewReader(c.in), &stdout, &stderr); status != c.status || stdout.String() != c.out || stderr.String() != c.err {
+			t.Errorf("%s: status %d, stdout\n%s\nstderr %s", c.args, status, stdout.String(), stderr.String())
+		}
+	}
+	var stdout, stderr strings.Builder
+	if run([]string{"-h"}, nil, &stdout, &stderr) != 0 || run([]string{"-x"}, nil, &stdout, &stderr) != 2 {
+		t.Error("wrong status")
+	}
+}
+
+// More lines than a chunk has, in order, and progress.
+func TestManyLines(t *testing.T) {
+	db, err := load("", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in, want, out, progress strings.Builder
+	for i := range 3*chunk + 17 {
+		fmt.Fprintf(&in, "192.0.2.%d %d\n", i%256, i)
+		fmt.Fprintf(&want, "192.0.2.%d %d\tAS64496\t192.0.2.0/24\n", i%256, i)
+	}
+	in.WriteString("192.0.2.1 " + strings.Repeat("x", 200000))
+	want.WriteString("192.0.2.1 " + strings.Repeat("x", 200000) + "\tAS64496\t192.0.2.0/24\n")
+	if err := db.enrich(strings.NewReader(in.String()), &out, &progress); err != nil || out.String() != want.String() {
+		t.Errorf("%v, %d bytes, want %d", err, out.Len(), want.Len())
+	}
+	if !strings.Contains(progress.String(), fmt.Sprintf("asnlookup: %d lines", 3*chunk+18)) {
+		t.Errorf("progress %q", progress.String())
+	}
+}
+
+func BenchmarkEnrich(b *testing.B) {
+	var table, in strings.Builder
+	for i, p := range routegen.IPv4(100000, 1) {
+		fmt.Fprintf(&table, "%v %d\n", p, i)
+		fmt.Fprintf(&in, "%v\n", p.Addr())
+	}
+	path := filepath.Join(b.TempDir(), "table")
+	if err := os.WriteFile(path, []byte(table.String()), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	db, err := load(path, false)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := db.enrich(strings.NewReader(in.String()), &strings.Builder{}, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100000, "ns/line")
+}
