@@ -240,13 +240,20 @@ func BenchmarkGopacket(b *testing.B) {
 		for _, v6 := range []bool{true, false} {
 			b.Run(fmt.Sprintf("%d/%s", size, direction(v6)), func(b *testing.B) {
 				p := packetsFor(set, "udp", size, v6)[0]
-				gopacketTranslate(b, set.tr.Config().Prefix, p, v6)
+				f := gopacketFunc(set.tr.Config().Prefix, p, v6)
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := f(); err != nil {
+						b.Fatal(err)
+					}
+				}
 			})
 		}
 	}
 }
 
-func gopacketTranslate(b *testing.B, prefix Prefix, p []byte, v6 bool) {
+// gopacketFunc returns a function that translates one packet so.
+func gopacketFunc(prefix Prefix, p []byte, v6 bool) func() error {
 	var ip4 layers.IPv4
 	var ip6 layers.IPv6
 	var udp layers.UDP
@@ -260,27 +267,21 @@ func gopacketTranslate(b *testing.B, prefix Prefix, p []byte, v6 bool) {
 	out := gopacket.NewSerializeBuffer()
 	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
 	var src, dst [16]byte
-	b.ReportAllocs()
-	for b.Loop() {
+	return func() error {
 		if err := parser.DecodeLayers(p, &decoded); err != nil {
-			b.Fatal(err)
+			return err
 		}
-		var err error
 		if v6 {
 			put32(src[:], prefix.extract(load6(ip6.SrcIP)))
 			put32(dst[:], prefix.extract(load6(ip6.DstIP)))
 			o := layers.IPv4{Version: 4, TOS: ip6.TrafficClass, TTL: ip6.HopLimit - 1, Protocol: ip6.NextHeader, SrcIP: src[:4], DstIP: dst[:4]}
 			udp.SetNetworkLayerForChecksum(&o)
-			err = gopacket.SerializeLayers(out, opts, &o, &udp, gopacket.Payload(udp.Payload))
-		} else {
-			prefix.embed(be32(ip4.SrcIP.To4())).store(src[:])
-			prefix.embed(be32(ip4.DstIP.To4())).store(dst[:])
-			o := layers.IPv6{Version: 6, TrafficClass: ip4.TOS, HopLimit: ip4.TTL - 1, NextHeader: ip4.Protocol, SrcIP: src[:], DstIP: dst[:]}
-			udp.SetNetworkLayerForChecksum(&o)
-			err = gopacket.SerializeLayers(out, opts, &o, &udp, gopacket.Payload(udp.Payload))
+			return gopacket.SerializeLayers(out, opts, &o, &udp, gopacket.Payload(udp.Payload))
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		prefix.embed(be32(ip4.SrcIP.To4())).store(src[:])
+		prefix.embed(be32(ip4.DstIP.To4())).store(dst[:])
+		o := layers.IPv6{Version: 6, TrafficClass: ip4.TOS, HopLimit: ip4.TTL - 1, NextHeader: ip4.Protocol, SrcIP: src[:], DstIP: dst[:]}
+		udp.SetNetworkLayerForChecksum(&o)
+		return gopacket.SerializeLayers(out, opts, &o, &udp, gopacket.Payload(udp.Payload))
 	}
 }

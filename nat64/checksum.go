@@ -11,11 +11,20 @@ import (
 
 // fold reduces a sum of big-endian words to 16 bits. It is 0 only for 0.
 func fold(x uint64) uint16 {
-	x = x>>32 + x&0xffffffff
-	x = x>>32 + x&0xffffffff
-	x = x>>16 + x&0xffff
-	x = x>>16 + x&0xffff
-	return uint16(x>>16 + x&0xffff)
+	// Adding a number to itself with its halves swapped leaves in the upper
+	// half the sum of both, the carry of the lower half included.
+	y := uint32((x + bits.RotateLeft64(x, 32)) >> 32)
+	return uint16((y + bits.RotateLeft32(y, 16)) >> 16)
+}
+
+// sumPair is the checksum contribution of two IPv6 addresses, small enough to
+// be added to others.
+func sumPair(a, b addr6) uint64 {
+	s, c := bits.Add64(a.hi, a.lo, 0)
+	s, c = bits.Add64(s, b.hi, c)
+	s, c = bits.Add64(s, b.lo, c)
+	s += c // cannot carry again, see sumBytes
+	return s>>32 + s&0xffffffff
 }
 
 // sumBytes returns the folded ones' complement sum of b. An odd last byte

@@ -161,10 +161,9 @@ func compile(cfg Config) (*snapshot, error) {
 	c.strict = cfg.Prefix.IsWellKnown() && !cfg.AllowNonGlobalWKP
 	c.simple = cfg.Mapper == nil && len(cfg.Pools) == 0 && !c.strict
 	c.direct = cfg.Prefix.IsValid() && cfg.Mapper == nil && !c.strict
-	for i := range c.eam.entries {
-		e := &c.eam.entries[i]
-		m := mask6(min(int(e.len6), cfg.Prefix.Bits()))
-		c.direct = c.direct && e.v6.and(m) != cfg.Prefix.base.and(m)
+	for _, e := range cfg.EAM {
+		m := mask6(min(e.V6.Bits(), cfg.Prefix.Bits()))
+		c.direct = c.direct && from6(e.V6.Addr()).and(m) != cfg.Prefix.base.and(m)
 	}
 
 	if cfg.Own4.IsValid() {

@@ -19,91 +19,91 @@ type EAM struct {
 // String returns "V6 <-> V4".
 func (e EAM) String() string { return e.V6.String() + " <-> " + e.V4.String() }
 
-// eam is an entry ready for use. The IPv4 suffix sits shift bits above the
-// end of the IPv6 address.
-type eam struct {
-	v6    addr6
-	v4    uint32
-	host  uint32 // mask of the IPv4 suffix
-	shift uint8  // 0..128
-	len6  uint8
-	len4  uint8
+// lens packs the two prefix lengths of an entry, and what a table slot needs
+// to know besides, into a word: IPv6 length in bits 0 to 7, IPv4 length in bits
+// 8 to 13.
+type lens uint32
+
+const (
+	matches  lens = 1 << 29 // the slot holds a match
+	occupied lens = 1 << 30 // the slot is not empty
+	deeper   lens = 1 << 31 // there are longer prefixes within the slot's
+)
+
+func lensOf(e EAM) lens {
+	return lens(e.V6.Bits()) | lens(e.V4.Bits())<<8 | matches | occupied
 }
 
-func compileEAM(i int, e EAM) (eam, error) {
-	fail := func(err error) (eam, error) {
-		return eam{}, configErr("EAM["+strconv.Itoa(i)+"]", e.String(), err)
-	}
-	if !e.V6.IsValid() || !e.V4.IsValid() || !e.V6.Addr().Is6() || e.V6.Addr().Is4In6() || !e.V4.Addr().Is4() {
-		return fail(ErrFamily)
-	}
-	if e.V6 != e.V6.Masked() || e.V4 != e.V4.Masked() {
-		return fail(ErrHostBits)
-	}
-	suffix := 32 - e.V4.Bits()
-	if 128-e.V6.Bits() < suffix {
-		return fail(ErrSuffix)
-	}
-	return eam{
-		v6:    from6(e.V6.Addr()),
-		v4:    from4(e.V4.Addr()),
-		host:  ^mask4(e.V4.Bits()),
-		shift: uint8(128 - e.V6.Bits() - suffix),
-		len6:  uint8(e.V6.Bits()),
-		len4:  uint8(e.V4.Bits()),
-	}, nil
-}
+func (l lens) len6() int { return int(l & 0xff) }
+func (l lens) len4() int { return int(l >> 8 & 0x3f) }
 
-func (e *eam) to6(v4 uint32) addr6 {
-	s := uint64(v4 & e.host)
-	a := e.v6
-	if n := uint(e.shift); n < 64 {
-		a.lo |= s << n
-		a.hi |= s >> (64 - n)
+// shift is how far the IPv4 suffix sits above the end of the IPv6 address.
+func (l lens) shift() uint { return uint(96-int(l&0xff)+int(l>>8&0x3f)) & 0xff }
+
+// suffix is the mask of the IPv4 suffix.
+func (l lens) suffix() uint32 { return uint32(uint64(1)<<(32-l>>8&0x3f) - 1) }
+
+// to6 puts the suffix of an IPv4 address behind an entry's IPv6 prefix.
+func (l lens) to6(v6 addr6, v4 uint32) addr6 {
+	s := uint64(v4 & l.suffix())
+	if n := l.shift(); n < 64 {
+		v6.lo |= s << n
+		v6.hi |= s >> (64 - n)
 	} else {
-		a.hi |= s << (n - 64)
+		v6.hi |= s << (n - 64)
 	}
-	return a
+	return v6
 }
 
-func (e *eam) to4(a addr6) uint32 {
+// to4 puts the suffix of an IPv6 address behind an entry's IPv4 prefix.
+func (l lens) to4(v4 uint32, v6 addr6) uint32 {
 	var s uint64
-	if n := uint(e.shift); n < 64 {
-		s = a.lo>>n | a.hi<<(64-n)
+	if n := l.shift(); n < 64 {
+		s = v6.lo>>n | v6.hi<<(64-n)
 	} else {
-		s = a.hi >> (n - 64)
+		s = v6.hi >> (n - 64)
 	}
-	return e.v4 | uint32(s)&e.host
+	return v4 | uint32(s)&l.suffix()
+}
+
+func checkEAM(i int, e EAM) error {
+	var err error
+	switch {
+	case !e.V6.IsValid() || !e.V4.IsValid() || !e.V6.Addr().Is6() || e.V6.Addr().Is4In6() || !e.V4.Addr().Is4():
+		err = ErrFamily
+	case e.V6 != e.V6.Masked() || e.V4 != e.V4.Masked():
+		err = ErrHostBits
+	case 128-e.V6.Bits() < 32-e.V4.Bits():
+		err = ErrSuffix
+	default:
+		return nil
+	}
+	return configErr("EAM["+strconv.Itoa(i)+"]", e.String(), err)
 }
 
 // eamTable answers longest matches in both directions. Each side is a binary
 // search over the prefix lengths in use (Waldvogel et al. 1997): a hash table
 // per length holds the prefixes of that length and markers that say "a longer
 // one may match"; every slot carries the best match so far. So a look-up
-// costs log2(lengths)+1 probes, one for the usual table with one length.
+// costs log2(lengths)+1 probes, one for the usual table with one length, and
+// mostly one cache line, as slots hold all that is needed to map.
 type eamTable struct {
-	entries []eam
-	by4     []table4 // ascending length
-	by6     []table6
-	cover4  *[1024]uint64 // a bit for each /16 that an entry lies in or covers
+	by4    []table4 // ascending length
+	by6    []table6
+	cover4 *[1024]uint64 // a bit for each /16 that an entry lies in or covers
 }
 
-// The value in a slot: index of the best matching entry plus one, 0 for none.
-// Bit 31 marks a slot that longer prefixes lie behind.
-const deeper = 1 << 31
-
 type slot4 struct {
-	key uint32
-	val uint32 // 0: empty slot
+	key  uint32
+	lens lens  // 0: empty slot
+	v6   addr6 // of the match
 }
 
 type slot6 struct {
-	key addr6
-	val uint32
+	key  addr6
+	v4   uint32 // of the match
+	lens lens   // 0: empty slot
 }
-
-// used marks a slot that holds a marker without any match.
-const used = 1 << 30
 
 type table4 struct {
 	mask  uint32 // network mask of the length
@@ -127,102 +127,83 @@ func hash6(k addr6) uint64 {
 	return (h ^ l) * 0x9fb21c651e98df25
 }
 
-func (t *table4) find(k uint32) uint32 {
+// at returns the slot of a key: the one that holds it or an empty one.
+func (t *table4) at(k uint32) *slot4 {
 	m := uint64(len(t.slots) - 1)
 	for i := hash4(k) >> (t.shift & 63); ; i++ {
 		s := &t.slots[i&m]
-		if s.val == 0 || s.key == k {
-			return s.val
-		}
-	}
-}
-
-func (t *table4) put(k uint32) *slot4 {
-	m := uint64(len(t.slots) - 1)
-	for i := hash4(k) >> (t.shift & 63); ; i++ {
-		s := &t.slots[i&m]
-		if s.val == 0 || s.key == k {
-			s.key = k
+		if s.lens == 0 || s.key == k {
 			return s
 		}
 	}
 }
 
-func (t *table6) find(k addr6) uint32 {
+func (t *table6) at(k addr6) *slot6 {
 	m := uint64(len(t.slots) - 1)
 	for i := hash6(k) >> (t.shift & 63); ; i++ {
 		s := &t.slots[i&m]
-		if s.val == 0 || s.key == k {
-			return s.val
-		}
-	}
-}
-
-func (t *table6) put(k addr6) *slot6 {
-	m := uint64(len(t.slots) - 1)
-	for i := hash6(k) >> (t.shift & 63); ; i++ {
-		s := &t.slots[i&m]
-		if s.val == 0 || s.key == k {
-			s.key = k
+		if s.lens == 0 || s.key == k {
 			return s
 		}
 	}
 }
 
-// match4 returns the longest entry that holds an IPv4 address, or nil. Most
-// addresses of the Internet are in none: the bitmap says so at once.
-func (t *eamTable) match4(v uint32) *eam {
+// to6 maps an IPv4 address by the longest entry that holds it. Most addresses
+// of the Internet are in none: the bitmap says so at once.
+func (t *eamTable) to6(v uint32) (addr6, bool) {
 	if t.cover4 == nil || t.cover4[v>>22]>>(v>>16&63)&1 == 0 {
-		return nil
+		return addr6{}, false
 	}
 	return t.search4(v)
 }
 
-func (t *eamTable) search4(v uint32) *eam {
-	var best uint32
-	ts := t.by4
-	for len(ts) > 0 {
-		mid := len(ts) / 2
-		val := ts[mid].find(v & ts[mid].mask)
-		if b := val &^ (deeper | used); b != 0 {
-			best = b
+func (t *eamTable) search4(v uint32) (addr6, bool) {
+	var best *slot4
+	lo, hi := 0, len(t.by4)
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		tab := &t.by4[mid]
+		s := tab.at(v & tab.mask)
+		if s.lens&matches != 0 {
+			best = s
 		}
-		if val == 0 {
-			ts = ts[:mid]
-		} else if val&deeper == 0 {
+		if s.lens == 0 {
+			hi = mid
+		} else if s.lens&deeper == 0 {
 			break
 		} else {
-			ts = ts[mid+1:]
+			lo = mid + 1
 		}
 	}
-	if best == 0 {
-		return nil
+	if best == nil {
+		return addr6{}, false
 	}
-	return &t.entries[best-1]
+	return best.lens.to6(best.v6, v), true
 }
 
-// match6 returns the longest entry that holds an IPv6 address, or nil.
-func (t *eamTable) match6(a addr6) *eam {
-	var best uint32
-	ts := t.by6
-	for len(ts) > 0 {
-		mid := len(ts) / 2
-		val := ts[mid].find(a.and(ts[mid].mask))
-		if b := val &^ (deeper | used); b != 0 {
-			best = b
+// to4 maps an IPv6 address by the longest entry that holds it.
+func (t *eamTable) to4(a addr6) (uint32, bool) {
+	var best *slot6
+	lo, hi := 0, len(t.by6)
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		tab := &t.by6[mid]
+		s := tab.at(a.and(tab.mask))
+		if s.lens&matches != 0 {
+			best = s
 		}
-		if val == 0 {
-			ts = ts[:mid]
-		} else if val&deeper == 0 {
+		if s.lens == 0 {
+			hi = mid
+		} else if s.lens&deeper == 0 {
 			break
 		} else {
-			ts = ts[mid+1:]
+			lo = mid + 1
 		}
 	}
-	if best == 0 {
-		return nil
+	if best == nil {
+		return 0, false
 	}
-	return &t.entries[best-1]
+	return best.lens.to4(best.v4, a), true
 }
 
 // path calls visit with the indices of the tables that a binary search for
@@ -244,23 +225,18 @@ func path(n, target int, visit func(i int)) {
 }
 
 func newEAMTable(list []EAM) (*eamTable, error) {
+	t := &eamTable{}
 	if len(list) == 0 {
-		return &eamTable{}, nil
+		return t, nil
 	}
-	if len(list) >= used {
-		return nil, configErr("EAM", strconv.Itoa(len(list))+" entries", ErrRange)
-	}
-	t := &eamTable{entries: make([]eam, len(list))}
 	var count4 [33]int
 	var count6 [129]int
 	for i, e := range list {
-		c, err := compileEAM(i, e)
-		if err != nil {
+		if err := checkEAM(i, e); err != nil {
 			return nil, err
 		}
-		t.entries[i] = c
-		count4[c.len4]++
-		count6[c.len6]++
+		count4[e.V4.Bits()]++
+		count6[e.V6.Bits()]++
 	}
 	if err := t.build4(list, count4[:]); err != nil {
 		return nil, err
@@ -274,56 +250,59 @@ func slotsFor(n int) (size int, log uint8) {
 	return 1 << log, log
 }
 
-func (t *eamTable) build4(list []EAM, count []int) error {
-	var at [33]int // length to table index
-	var need []int
+// sizes returns for every length in use its place among the tables, and how
+// many slots each table needs: for its entries and, at most, for the markers
+// of longer ones.
+func sizes(count []int, at []int) (need []int) {
 	for l, n := range count {
 		if n > 0 {
 			at[l] = len(need)
 			need = append(need, n)
-			t.by4 = append(t.by4, table4{mask: mask4(l)})
 		}
 	}
-	direct := slices.Clone(need)
-	for i, n := range direct {
-		path(len(need), i, func(j int) { need[j] += n }) // markers, at most
+	for i, n := range slices.Clone(need) {
+		path(len(need), i, func(j int) { need[j] += n })
 	}
-	for i := range t.by4 {
-		size, log := slotsFor(need[i])
-		t.by4[i].slots, t.by4[i].shift = make([]slot4, size), 64-log
-	}
-	for i := range t.entries {
-		e := &t.entries[i]
-		s := t.by4[at[e.len4]].put(e.v4)
-		if s.val != 0 {
-			return configErr("EAM["+strconv.Itoa(i)+"]", list[i].V4.String(), ErrDuplicate)
+	return need
+}
+
+func (t *eamTable) build4(list []EAM, count []int) error {
+	var at [33]int
+	need := sizes(count, at[:])
+	t.by4 = make([]table4, len(need))
+	for l, n := range count {
+		if n > 0 {
+			size, log := slotsFor(need[at[l]])
+			t.by4[at[l]] = table4{mask4(l), 64 - log, make([]slot4, size)}
 		}
-		s.val = uint32(i + 1)
 	}
 	t.cover4 = new([1024]uint64)
-	for _, e := range t.entries {
-		for i := e.v4 >> 16; i <= (e.v4|e.host)>>16; i++ {
+	for i, e := range list {
+		k := from4(e.V4.Addr())
+		s := t.by4[at[e.V4.Bits()]].at(k)
+		if s.lens != 0 {
+			return configErr("EAM["+strconv.Itoa(i)+"]", e.V4.String(), ErrDuplicate)
+		}
+		*s = slot4{k, lensOf(e), from6(e.V6.Addr())}
+		for i := k >> 16; i <= (k|s.lens.suffix())>>16; i++ {
 			t.cover4[i>>6] |= 1 << (i & 63)
 		}
 	}
 	// Markers last: they ask the tables of shorter prefixes for their match.
-	for i := range t.entries {
-		e := &t.entries[i]
-		path(len(need), at[e.len4], func(j int) {
-			tab := &t.by4[j]
-			k := e.v4 & tab.mask
-			s := tab.put(k)
-			if s.val == 0 {
-				s.val = used
+	for _, e := range list {
+		path(len(need), at[e.V4.Bits()], func(j int) {
+			k := from4(e.V4.Addr()) & t.by4[j].mask
+			s := t.by4[j].at(k)
+			if s.lens == 0 {
+				*s = slot4{k, occupied, addr6{}}
 				for n := j - 1; n >= 0; n-- {
-					sh := &t.by4[n]
-					if b := sh.find(k&sh.mask) &^ (deeper | used); b != 0 {
-						s.val |= b
+					if b := t.by4[n].at(k & t.by4[n].mask); b.lens&matches != 0 {
+						s.lens, s.v6 = b.lens&^deeper, b.v6
 						break
 					}
 				}
 			}
-			s.val |= deeper
+			s.lens |= deeper
 		})
 	}
 	return nil
@@ -331,47 +310,36 @@ func (t *eamTable) build4(list []EAM, count []int) error {
 
 func (t *eamTable) build6(list []EAM, count []int) error {
 	var at [129]int
-	var need []int
+	need := sizes(count, at[:])
+	t.by6 = make([]table6, len(need))
 	for l, n := range count {
 		if n > 0 {
-			at[l] = len(need)
-			need = append(need, n)
-			t.by6 = append(t.by6, table6{mask: mask6(l)})
+			size, log := slotsFor(need[at[l]])
+			t.by6[at[l]] = table6{mask6(l), 64 - log, make([]slot6, size)}
 		}
 	}
-	direct := slices.Clone(need)
-	for i, n := range direct {
-		path(len(need), i, func(j int) { need[j] += n })
-	}
-	for i := range t.by6 {
-		size, log := slotsFor(need[i])
-		t.by6[i].slots, t.by6[i].shift = make([]slot6, size), 64-log
-	}
-	for i := range t.entries {
-		e := &t.entries[i]
-		s := t.by6[at[e.len6]].put(e.v6)
-		if s.val != 0 {
-			return configErr("EAM["+strconv.Itoa(i)+"]", list[i].V6.String(), ErrDuplicate)
+	for i, e := range list {
+		k := from6(e.V6.Addr())
+		s := t.by6[at[e.V6.Bits()]].at(k)
+		if s.lens != 0 {
+			return configErr("EAM["+strconv.Itoa(i)+"]", e.V6.String(), ErrDuplicate)
 		}
-		s.val = uint32(i + 1)
+		*s = slot6{k, from4(e.V4.Addr()), lensOf(e)}
 	}
-	for i := range t.entries {
-		e := &t.entries[i]
-		path(len(need), at[e.len6], func(j int) {
-			tab := &t.by6[j]
-			k := e.v6.and(tab.mask)
-			s := tab.put(k)
-			if s.val == 0 {
-				s.val = used
+	for _, e := range list {
+		path(len(need), at[e.V6.Bits()], func(j int) {
+			k := from6(e.V6.Addr()).and(t.by6[j].mask)
+			s := t.by6[j].at(k)
+			if s.lens == 0 {
+				*s = slot6{k, 0, occupied}
 				for n := j - 1; n >= 0; n-- {
-					sh := &t.by6[n]
-					if b := sh.find(k.and(sh.mask)) &^ (deeper | used); b != 0 {
-						s.val |= b
+					if b := t.by6[n].at(k.and(t.by6[n].mask)); b.lens&matches != 0 {
+						s.lens, s.v4 = b.lens&^deeper, b.v4
 						break
 					}
 				}
 			}
-			s.val |= deeper
+			s.lens |= deeper
 		})
 	}
 	return nil

@@ -170,7 +170,7 @@ func repair(p []byte) []byte {
 		if x, failure := walk(p); failure == 0 && x.next == 58 && len(p)-x.l4 >= 8 && len(p) <= 65575 {
 			b := p[x.l4:]
 			put16(b[2:], 0)
-			put16(b[2:], ^fold(pseudo(load6(p[8:]).sum()+load6(p[24:]).sum(), len(b), 58)+uint64(sumBytes(b))))
+			put16(b[2:], ^fold(pseudo(sumPair(load6(p[8:]), load6(p[24:])), len(b), 58)+uint64(sumBytes(b))))
 		}
 	}
 	return p

@@ -218,7 +218,7 @@ func (t *Translator) error46(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ih
 	out := b[header6:]
 	out[0], out[1], out[2], out[3] = kind, code, 0, 0
 	put32(out[4:], rest)
-	put16(out[2:], ^fold(pseudo(src6.sum()+dst6.sum(), len(out), protoICMPv6)+uint64(sumBytes(out))))
+	put16(out[2:], ^fold(pseudo(sumPair(src6, dst6), len(out), protoICMPv6)+uint64(sumBytes(out))))
 
 	class := p[1]
 	if c.cfg.ResetTOS {
@@ -262,11 +262,11 @@ func (c *snapshot) quote46(b, q []byte) (int, Reason) {
 	n := copy(b[at:], q[ihl:])
 	if flags&offsetMask == 0 {
 		if next == protoICMP {
-			if failure := quotedEcho(b[at:at+n], src6.sum()+dst6.sum(), claimed, true); failure != 0 {
+			if failure := quotedEcho(b[at:at+n], sumPair(src6, dst6), claimed, true); failure != 0 {
 				return 0, failure
 			}
 		} else {
-			c.quotedChecksum(b[at:at+n], next, uint64(src4)+uint64(dst4), src6.sum()+dst6.sum())
+			c.quotedChecksum(b[at:at+n], next, uint64(src4)+uint64(dst4), sumPair(src6, dst6))
 		}
 	}
 	if next == protoICMP {
@@ -297,7 +297,7 @@ func (t *Translator) error64(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x 
 	if failure != 0 {
 		return drop(failure)
 	}
-	if fold(pseudo(load6(p[8:]).sum()+load6(p[24:]).sum(), len(m), protoICMPv6)+uint64(sumBytes(m))) != 0xffff {
+	if fold(pseudo(sumPair(load6(p[8:]), load6(p[24:])), len(m), protoICMPv6)+uint64(sumBytes(m))) != 0xffff {
 		return drop(BadICMPChecksum)
 	}
 	var words uint8
@@ -381,11 +381,11 @@ func (c *snapshot) quote64(b, q []byte) (int, Reason) {
 	n := copy(b[header4:], q[x.l4:])
 	if x.flags&offsetMask == 0 {
 		if next == protoICMPv6 {
-			if failure := quotedEcho(b[header4:header4+n], src6.sum()+dst6.sum(), claimed, false); failure != 0 {
+			if failure := quotedEcho(b[header4:header4+n], sumPair(src6, dst6), claimed, false); failure != 0 {
 				return 0, failure
 			}
 		} else {
-			c.quotedChecksum(b[header4:header4+n], next, src6.sum()+dst6.sum(), uint64(src4)+uint64(dst4))
+			c.quotedChecksum(b[header4:header4+n], next, sumPair(src6, dst6), uint64(src4)+uint64(dst4))
 		}
 	}
 	if next == protoICMPv6 {

@@ -61,8 +61,8 @@ func (c *snapshot) map6(a addr6) (uint32, MappedBy) {
 		return c.prefix.extract(a), ByPrefix
 	}
 	if len(c.eam.by6) > 0 {
-		if e := c.eam.match6(a); e != nil {
-			return e.to4(a), ByEAM
+		if v, ok := c.eam.to4(a); ok {
+			return v, ByEAM
 		}
 	}
 	if c.simple {
@@ -119,8 +119,8 @@ func (c *snapshot) assign6(a addr6, dry bool) (v4 uint32, by MappedBy, wanted bo
 
 // map4 maps an IPv4 address.
 func (c *snapshot) map4(v uint32) (addr6, MappedBy) {
-	if e := c.eam.match4(v); e != nil {
-		return e.to6(v), ByEAM
+	if a, ok := c.eam.to6(v); ok {
+		return a, ByEAM
 	}
 	return c.map4rest(v)
 }

@@ -51,7 +51,7 @@ func (t *Translator) refuse6(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x 
 	m[0], m[1], m[2], m[3] = kind, code, 0, 0
 	put32(m[4:], rest)
 	copy(m[8:], p)
-	put16(m[2:], ^fold(pseudo(c.own6.sum()+src.sum(), len(m), protoICMPv6)+uint64(sumBytes(m))))
+	put16(m[2:], ^fold(pseudo(sumPair(c.own6, src), len(m), protoICMPv6)+uint64(sumBytes(m))))
 	putHeader6(b, 0, len(m), protoICMPv6, ownTTL, c.own6, src)
 	return s.made(Reply, why, b)
 }
@@ -82,7 +82,7 @@ func (t *Translator) echo6(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x ch
 	m := p[x.l4:]
 	if x.next != protoICMPv6 || len(m) < 8 || m[0] != 128 || x.segments != 0 || x.l4 != header6 ||
 		src == (addr6{}) || src.multicast() ||
-		fold(pseudo(src.sum()+c.own6.sum(), len(m), protoICMPv6)+uint64(sumBytes(m))) != 0xffff {
+		fold(pseudo(sumPair(src, c.own6), len(m), protoICMPv6)+uint64(sumBytes(m))) != 0xffff {
 		return outcome{}, false
 	}
 	if !t.mayReply(c, s) {

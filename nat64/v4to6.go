@@ -150,7 +150,7 @@ func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 				o.partial = false
 			}
 			old := be16(b[field:])
-			minus, plus := uint64(src4)+uint64(dst4), src6.sum()+dst6.sum()
+			minus, plus := uint64(src4)+uint64(dst4), sumPair(src6, dst6)
 			switch {
 			case o.partial:
 				old = adjustPartial(old, minus, plus)
@@ -185,7 +185,7 @@ func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 			default:
 				return drop(UnknownICMPType)
 			}
-			plus := pseudo(src6.sum()+dst6.sum(), len(b), protoICMPv6) + uint64(to)<<8
+			plus := pseudo(sumPair(src6, dst6), len(b), protoICMPv6) + uint64(to)<<8
 			put16(b[2:], adjust(be16(b[2:]), uint64(kind)<<8, plus))
 			b[0] = to
 		}

@@ -80,8 +80,8 @@ func (t *Translator) from6(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 	}
 
 	if by == ByPrefix && c.cfg.Hairpin == HairpinIntrinsic {
-		if e := c.eam.match4(dst4); e != nil {
-			return t.hairpin(c, s, h, p, off, x, icmpError, src6, dst6, src4, e.to6(dst4))
+		if other, ok := c.eam.to6(dst4); ok {
+			return t.hairpin(c, s, h, p, off, x, icmpError, src6, dst6, src4, other)
 		}
 	}
 
@@ -142,7 +142,7 @@ func (t *Translator) from6(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 				o.partial = false
 			}
 			old := be16(b[field:])
-			minus, plus := src6.sum()+dst6.sum(), uint64(src4)+uint64(dst4)
+			minus, plus := sumPair(src6, dst6), uint64(src4)+uint64(dst4)
 			switch {
 			case o.partial:
 				old = adjustPartial(old, minus, plus)
@@ -169,7 +169,7 @@ func (t *Translator) from6(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 			default:
 				return drop(UnknownICMPType)
 			}
-			minus := pseudo(src6.sum()+dst6.sum(), len(b), protoICMPv6) + uint64(kind)<<8
+			minus := pseudo(sumPair(src6, dst6), len(b), protoICMPv6) + uint64(kind)<<8
 			put16(b[2:], adjust(be16(b[2:]), minus, uint64(to)<<8))
 			b[0] = to
 		}
@@ -290,7 +290,7 @@ func (t *Translator) hairpin(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, of
 		return t.refuse6(c, s, h, p, x, icmpError, 1, 5, 0, UntranslatableSource)
 	}
 	b := p[x.l4:]
-	minus, plus := src6.sum()+dst6.sum(), newSrc.sum()+newDst.sum()
+	minus, plus := sumPair(src6, dst6), sumPair(newSrc, newDst)
 	if icmpError {
 		if x.flags != 0 {
 			return drop(FragmentedICMP)
@@ -356,7 +356,7 @@ func (c *snapshot) hairpinQuote(icmp []byte, minus, plus *uint64) Reason {
 	} else if failure != 0 {
 		return QuotedPacket
 	}
-	m, n := src6.sum()+dst6.sum(), newSrc.sum()+newDst.sum()
+	m, n := sumPair(src6, dst6), sumPair(newSrc, newDst)
 	if x.flags&offsetMask == 0 && !x.after {
 		field, _ := c.adjustable(x.next)
 		if x.next == protoICMPv6 {
