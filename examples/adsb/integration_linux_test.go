@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -19,6 +21,9 @@ import (
 	"signalbox.example/examples/adsb/recording"
 	"signalbox.example/internal/need"
 	"signalbox.example/modes"
+	"signalbox.example/modes/avr"
+	"signalbox.example/modes/beast"
+	"signalbox.example/modes/sbs"
 )
 
 // daemon starts a program that the test kills, by its process, at its end.
@@ -245,6 +250,82 @@ func TestIntegrationDump1090(t *testing.T) {
 		check("messages", "messages", 0)
 	}
 	t.Logf("%d aircraft, fields compared: %v", len(want), compared)
+}
+
+// TestIntegrationDump1090Ports speaks each wire format with the same peer: our
+// Beast in, its Beast, AVR and SBS out, read by our readers.
+func TestIntegrationDump1090Ports(t *testing.T) {
+	need.Asked(t, "dump1090")
+	program := need.Commands(t, "dump1090", "dump1090-mutability")[0]
+	p := freePorts(t, 5)
+	daemon(t, exec.Command(program, "--net-only", "--net-bind-address", "127.0.0.1", "--net-ri-port", p[0], "--net-ro-port", p[1],
+		"--net-sbs-port", p[2], "--net-bi-port", p[3], "--net-bo-port", p[4], "--lat", "52", "--lon", "4", "--quiet"))
+	avrOut, sbsOut := dialWhenReady(t, "127.0.0.1:"+p[1]), dialWhenReady(t, "127.0.0.1:"+p[2])
+	beastIn, beastOut := dialWhenReady(t, "127.0.0.1:"+p[3]), dialWhenReady(t, "127.0.0.1:"+p[4])
+	time.Sleep(300 * time.Millisecond) // it looks for new clients now and then
+	frames := stream(t)
+	sent := map[string]bool{}
+	times := map[uint64]string{}
+	for i := range frames {
+		for k := range 2 {
+			f := &frames[i]
+			f.Time12, f.HasTime = uint64(i*2+k+1)*0x1a1b+0x1a0000000000, true
+			f.Signal, f.HasSignal = -12, true
+			sent[f.String()] = true
+			times[f.Time12] = f.String()
+			if _, err := beastIn.Write(beast.Append(nil, f)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(4 * time.Millisecond)
+	}
+	// It sends full buffers, and the rest after a while or never: read what
+	// comes within a second and expect most of it.
+	read := func(conn net.Conn) []byte {
+		conn.SetReadDeadline(time.Now().Add(time.Second))
+		b, _ := io.ReadAll(conn)
+		return b
+	}
+	n := 0
+	d := beast.Decoder{}
+	d.Feed(read(beastOut), func(f *modes.Frame) {
+		n++
+		if times[f.Time12] != f.String() || math.Abs(float64(f.Signal+12)) > 0.1 {
+			t.Errorf("Beast: %v at %x, signal %v", f, f.Time12, f.Signal)
+		}
+	})
+	if s := d.Stats(); n < len(frames) || s.Skipped > 0 || s.Cut > 0 {
+		t.Errorf("Beast: %d frames of %d, %+v", n, 2*len(frames), s)
+	}
+	text := 0
+	a := avr.Decoder{}
+	a.Feed(read(avrOut), func(f *modes.Frame) {
+		text++
+		if !sent[f.String()] {
+			t.Errorf("AVR: %v was not sent", f)
+		}
+	})
+	if s := a.Stats(); text < len(frames) || s.Bad > 0 {
+		t.Errorf("AVR: %d frames, %+v", text, s)
+	}
+	lines, positions := 0, 0
+	for m, err := range sbs.Messages(bytes.NewReader(read(sbsOut))) {
+		if err != nil {
+			t.Errorf("SBS: %v", err)
+			continue
+		}
+		lines++
+		if m.Address.String() == "40621d" && m.Position.OK {
+			positions++
+			if math.Abs(m.Position.V.Lat-52.26) > 0.01 || m.Altitude != modes.Some(int32(38000)) {
+				t.Errorf("SBS: %+v", m)
+			}
+		}
+	}
+	if lines < len(frames) || positions == 0 {
+		t.Errorf("SBS: %d lines, %d positions", lines, positions)
+	}
+	t.Logf("Beast %d, AVR %d, SBS %d of %d messages", n, text, lines, 2*len(frames))
 }
 
 // TestIntegrationRTLTCP is acceptance 7: Debian's rtl_tcp, its librtlsdr
