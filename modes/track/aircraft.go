@@ -69,38 +69,54 @@ func putOpt[T any](f *Field[T], v modes.Opt[T], source Source, now int64) bool {
 }
 
 // An Aircraft is one row of the table. Fields may be read, not written.
+//
+// The order is that of use: what nearly every message touches comes first, so
+// that a large table costs few cache lines a message.
 type Aircraft struct {
 	// Address is the address with the kind of the best message lately.
 	Address modes.Address
-	// First and Last are the times of the first and the last message.
-	First, Last time.Time
-	// Messages counts them; Duplicates of them came twice, from a second
+	key     uint32
+	nLast   uint8
+	// Messages counts messages; Duplicates of them came twice, from a second
 	// path or receiver, and are not used otherwise.
 	Messages, Duplicates uint64
-	// Callsign, Category and Squawk identify it.
-	Callsign Field[modes.Callsign]
-	Category Field[modes.Category]
-	Squawk   Field[modes.Squawk]
-	// Emergency is a declared status.
-	Emergency Field[modes.Emergency]
-	// BaroAltitude and GeomAltitude are in feet.
-	BaroAltitude, GeomAltitude Field[int32]
+	// Last is the time of the last message.
+	Last   time.Time
+	signal float64 // mean power, linear; 0 is none
+	kindAt int64
+	last   [4]arrival
 	// OnGround is the vertical status.
 	OnGround Field[bool]
+	// BaroAltitude and GeomAltitude are in feet.
+	BaroAltitude, GeomAltitude Field[int32]
 	// Position is the last position that passed the checks.
 	Position Field[modes.LatLon]
+	cpr      [3][2]half
 	// PositionNIC is the NIC of Position, PositionRadius its radius of
 	// containment in metres.
 	PositionNIC    Field[uint8]
 	PositionRadius Field[float64]
 	// GroundSpeed in knots and Track in degrees are the motion over ground.
 	GroundSpeed, Track Field[float64]
+	// BaroRate and GeomRate are in feet a minute.
+	BaroRate, GeomRate Field[int32]
+	NACv               Field[uint8] // accuracy category of the velocity
+	Alert, SPI         Field[bool]  // changed squawk, pressed ident button
+	magHead            Field[bool]  // headings are magnetic
+	surfHead           Field[bool]  // surface track is a heading
+	// Squawk is the Mode A code, Emergency a declared status.
+	Squawk    Field[modes.Squawk]
+	Emergency Field[modes.Emergency]
+	// Callsign and Category identify the aircraft.
+	Callsign Field[modes.Callsign]
+	Category Field[modes.Category]
+
+	// First is the time of the first message.
+	First time.Time
 	// MagHeading and TrueHeading are degrees; IAS and TAS knots.
 	MagHeading, TrueHeading, IAS, TAS, Mach Field[float64]
 	// Roll is in degrees, TrackRate in degrees a second.
 	Roll, TrackRate Field[float64]
-	// BaroRate and GeomRate are in feet a minute.
-	BaroRate, GeomRate Field[int32]
 	// QNH, SelectedAltitude (MCP), FMSAltitude and SelectedHeading are what the
 	// autopilot was told.
 	QNH, SelectedHeading          Field[float64]
@@ -110,28 +126,19 @@ type Aircraft struct {
 	// WindSpeed, WindDirection and Temperature (Celsius) are of BDS 4,4.
 	WindSpeed, WindDirection, Temperature Field[float64]
 	// Version is the ADS-B version; NACp to NICbaro are quality figures.
-	Version                   Field[uint8]
-	NACp, NACv, SIL, GVA, SDA Field[uint8]
-	SILPerSample, NICbaro     Field[bool]
-	Alert, SPI                Field[bool]
+	Version               Field[uint8]
+	NACp, SIL, GVA, SDA   Field[uint8]
+	SILPerSample, NICbaro Field[bool]
 	// RA is the last resolution advisory.
 	RA Field[modes.ResolutionAdvisory]
 	// GICB is the last capability report, BDS 1,7.
 	GICB Field[uint32]
 
-	key      uint32
-	nicA     Field[bool]
-	nicC     Field[bool]
-	surfHead Field[bool] // surface track is a heading
-	magHead  Field[bool] // headings are magnetic
-	kindAt   int64
-	signal   float64 // mean power, linear; 0 is none
-	cpr      [3][2]half
-	rival    rival
-	pendAlt  Field[int32]
-	pendID   Field[modes.Squawk]
-	last     [4]arrival
-	nLast    uint8
+	nicA    Field[bool]
+	nicC    Field[bool]
+	rival   rival
+	pendAlt Field[int32]
+	pendID  Field[modes.Squawk]
 }
 
 // NavModes are the engaged modes of an autopilot.

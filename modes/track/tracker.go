@@ -16,7 +16,7 @@ type Config struct {
 	// MaxRange is in nautical miles; 0 means 300.
 	MaxRange float64
 	// Timeout forgets an aircraft that was not heard for so long; 0 means five
-	// minutes.
+	// minutes. The table may hold it a sixteenth longer.
 	Timeout time.Duration
 	// Expire is the age at which values leave the table and aircraft.json; 0
 	// means one minute. Callsign, category and quality figures stay as long as
@@ -153,7 +153,7 @@ func ticks(now time.Time) uint64 {
 // into m.
 func (t *Tracker) Apply(f *modes.Frame, m *modes.Message, now time.Time) (*Aircraft, Changes) {
 	n := now.UnixNano()
-	if n-t.swept > int64(time.Second) || n < t.swept-int64(time.Second) {
+	if every := int64(t.config.Timeout) / 16; n-t.swept > every || n < t.swept-every {
 		t.sweep(n)
 	}
 	var changes Changes
@@ -166,6 +166,9 @@ func (t *Tracker) Apply(f *modes.Frame, m *modes.Message, now time.Time) (*Aircr
 		a = &Aircraft{Address: m.Address, key: key, First: now}
 		t.byKey[key] = a
 		t.list = append(t.list, a)
+		changes = First
+	} else if n-a.Last.UnixNano() > int64(t.config.Timeout) {
+		*a = Aircraft{Address: m.Address, key: key, First: now} // not swept yet
 		changes = First
 	}
 	t.stats.Messages++
