@@ -122,6 +122,8 @@ type snapshot struct {
 	simple bool // neither mapper, pools nor the well-known prefix rule
 	strict bool // RFC 6052 section 3.1 applies
 	direct bool // nothing but the prefix can map its addresses: ask it first
+	quick6 bool // see quick.go
+	quick4 bool
 
 	own4, pool4 uint32 // 0: none
 	own6, pool6 addr6
@@ -165,6 +167,7 @@ func compile(cfg Config) (*snapshot, error) {
 		m := mask6(min(e.V6.Bits(), cfg.Prefix.Bits()))
 		c.direct = c.direct && from6(e.V6.Addr()).and(m) != cfg.Prefix.base.and(m)
 	}
+	c.quick6, c.quick4 = c.direct, cfg.Hairpin != HairpinSimple
 
 	if cfg.Own4.IsValid() {
 		if !cfg.Own4.Is4() || neverSource(from4(cfg.Own4)) {

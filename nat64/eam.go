@@ -151,10 +151,15 @@ func (t *table6) at(k addr6) *slot6 {
 // to6 maps an IPv4 address by the longest entry that holds it. Most addresses
 // of the Internet are in none: the bitmap says so at once.
 func (t *eamTable) to6(v uint32) (addr6, bool) {
-	if t.cover4 == nil || t.cover4[v>>22]>>(v>>16&63)&1 == 0 {
+	if !t.covers(v) {
 		return addr6{}, false
 	}
 	return t.search4(v)
+}
+
+// covers reports whether there are entries in the /16 of an IPv4 address.
+func (t *eamTable) covers(v uint32) bool {
+	return t.cover4 != nil && t.cover4[v>>22]>>(v>>16&63)&1 != 0
 }
 
 func (t *eamTable) search4(v uint32) (addr6, bool) {

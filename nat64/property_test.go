@@ -363,3 +363,77 @@ func (m maker) icmp6(src, dst netip.Addr, kind, code uint8, body []byte) []byte 
 	c.SetNetworkLayerForChecksum(ip)
 	return serialise(ip, c, gopacket.Payload(body))
 }
+
+// The straight line for usual packets gives what the long way gives, and
+// leaves everything else to it, whatever is wrong with a packet.
+func TestQuickIsRight(t *testing.T) {
+	m := maker{rand.New(rand.NewPCG(21, 22))}
+	cfg := hexConfig()
+	cfg.MTU4, cfg.MTU6, cfg.LowestIPv6MTU = 1400, 1420, 1300
+	with := []*Translator{must(New(cfg))}
+	cfg.Prefix, cfg.ResetTOS, cfg.StrictFragmentHeader = must(ParsePrefix("2001:db8:6400::/40")), true, true
+	with = append(with, must(New(cfg)))
+	cfg.UDPZero, cfg.StrictFragmentHeader = ZeroForward, false
+	cfg.EAM = append(cfg.EAM, EAM{netip.MustParsePrefix("2001:db8:6400:1::/64"), netip.MustParsePrefix("198.18.0.0/16")})
+	with = append(with, must(New(cfg)))
+	var without []*Translator
+	for _, w := range with {
+		o := must(New(w.Config()))
+		o.snap.Load().quick6, o.snap.Load().quick4 = false, false
+		without = append(without, o)
+	}
+	var s, z Scratch
+	rounds, quick := 40000, 0
+	if testing.Short() {
+		rounds = 3000
+	}
+	for range rounds {
+		i := m.IntN(len(with))
+		host4, host6 := netip.MustParseAddr("10.64.0.2"), netip.MustParseAddr("2001:db8:c::2")
+		far4 := addr4(198<<24 | 18<<16 | m.Uint32N(1<<17))
+		far6 := with[i].Config().Prefix.Embed(far4)
+		var in []byte
+		if m.IntN(2) == 0 {
+			in = m.v4(far4, host4, m.IntN(2))
+		} else {
+			in = m.v6(host6, far6, m.IntN(2))
+		}
+		for range m.IntN(3) * m.IntN(2) { // something wrong with the header
+			in[m.IntN(min(len(in), 64))] = byte(m.Uint32())
+		}
+		if in[0]>>4 == 4 && m.IntN(2) == 0 {
+			put16(in[10:], 0)
+			put16(in[10:], ^sumBytes(in[:20]))
+		}
+		if m.IntN(8) == 0 {
+			in = in[:m.IntN(len(in))]
+		}
+		if len(in) > 0 {
+			buf := append(make([]byte, Headroom), in...)
+			var ok bool
+			switch c := with[i].snap.Load(); {
+			case in[0]>>4 == 6 && c.quick6:
+				_, ok = with[i].quick6(c, &s, buf, Headroom, len(in))
+			case in[0]>>4 == 4 && c.quick4:
+				_, ok = with[i].quick4(c, &s, buf, Headroom, len(in))
+			}
+			if ok {
+				quick++
+			} else if !bytes.Equal(buf[Headroom:], in) {
+				t.Fatalf("changed what it does not translate: %x", in)
+			}
+		}
+		got, r := run(t, with[i], &s, in)
+		want, q := run(t, without[i], &z, in)
+		var ignore []int
+		if len(got) > 0 && got[0][0]>>4 == 4 {
+			ignore = []int{4, 5, 10, 11}
+		}
+		if d := compare(got, want, ignore); d != "" || r.Reason != q.Reason || r.Offset != q.Offset {
+			t.Fatalf("%v, %v: %s\n in %x", r.Reason, q.Reason, d, in)
+		}
+	}
+	if quick < rounds/8 {
+		t.Errorf("%d of %d packets took the straight line", quick, rounds)
+	}
+}

@@ -164,9 +164,25 @@ func (t *Translator) offload(s *Scratch, h *VirtioHdr, buf []byte, off, n int) R
 	case off < 0 || n < 1 || off > len(buf) || n > len(buf)-off:
 		r = drop(Truncated)
 	case buf[off]>>4 == 6:
-		r = t.from6(c, s, h, buf, off, n)
+		ok := false
+		if c.quick6 && (h == nil || h.Flags&VirtioNeedsChecksum == 0 && h.GSOType == 0) {
+			if r, ok = t.quick6(c, s, buf, off, n); ok && h != nil {
+				h.move(0, offload{})
+			}
+		}
+		if !ok {
+			r = t.from6(c, s, h, buf, off, n)
+		}
 	case buf[off]>>4 == 4:
-		r = t.from4(c, s, h, buf, off, n)
+		ok := false
+		if c.quick4 && (h == nil || h.Flags&VirtioNeedsChecksum == 0 && h.GSOType == 0) {
+			if r, ok = t.quick4(c, s, buf, off, n); ok && h != nil {
+				h.move(0, offload{})
+			}
+		}
+		if !ok {
+			r = t.from4(c, s, h, buf, off, n)
+		}
 	default:
 		r = drop(NotIP)
 	}
