@@ -141,7 +141,7 @@ func ParseCommand(line string, o *ReadOptions) (*Command, error) {
 	if o == nil {
 		o = &ReadOptions{}
 	}
-	p := &commandParser{w: words, o: o, c: new(Command)}
+	p := commandParser{w: words, o: o, c: new(Command)}
 	p.parse()
 	if p.err != nil {
 		return nil, p.err
@@ -151,6 +151,9 @@ func ParseCommand(line string, o *ReadOptions) (*Command, error) {
 
 // splitWords splits a line like a shell does, without expansions.
 func splitWords(line string) ([]string, error) {
+	if !strings.ContainsAny(line, "\\'\"#") {
+		return splitPlain(line), nil
+	}
 	var out []string
 	var cur []byte
 	in, quote := false, byte(0)
@@ -199,6 +202,28 @@ func splitWords(line string) ([]string, error) {
 	return out, nil
 }
 
+// splitPlain splits a line without quotes.
+func splitPlain(line string) []string {
+	out := make([]string, 0, 48)
+	start := -1
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case ' ', '\t', '\n', '\r':
+			if start >= 0 {
+				out, start = append(out, line[start:i]), -1
+			}
+		default:
+			if start < 0 {
+				start = i
+			}
+		}
+	}
+	if start >= 0 {
+		out = append(out, line[start:])
+	}
+	return out
+}
+
 // commandParser consumes words; the first error sticks and ends all loops,
 // because then there are no more words.
 type commandParser struct {
@@ -206,7 +231,25 @@ type commandParser struct {
 	o    *ReadOptions
 	c    *Command
 	err  error
-	seen map[string]bool
+	seen wordSet // words that may come once
+	// What a selector has named, for the rules that tie it to the protocol.
+	ports, icmp, greKey bool
+}
+
+// wordSet is a small set of words. More than fit never come: every word is
+// one of the grammar's.
+type wordSet struct {
+	n int
+	w [16]string
+}
+
+func (s *wordSet) has(w string) bool { return slices.Contains(s.w[:s.n], w) }
+
+func (s *wordSet) add(w string) {
+	if s.n < len(s.w) {
+		s.w[s.n] = w
+		s.n++
+	}
 }
 
 func (p *commandParser) fail(word, format string, args ...any) {
@@ -238,10 +281,10 @@ func (p *commandParser) next(after string) string {
 
 // once refuses the second use of a word.
 func (p *commandParser) once(name string) {
-	if p.seen[name] {
+	if p.seen.has(name) {
 		p.fail(name, "given twice")
 	}
-	p.seen[name] = true
+	p.seen.add(name)
 }
 
 func (p *commandParser) uint(after string, bits int) uint64 {
@@ -305,7 +348,6 @@ func (p *commandParser) parse() {
 		}
 	}
 	p.c.Text.Keys = true
-	p.seen = map[string]bool{}
 	switch obj := p.next("ip"); {
 	case p.err != nil:
 	case obj != "" && strings.HasPrefix("xfrm", obj):
@@ -578,12 +620,25 @@ func parseKey(w string) (Key, bool) {
 
 func (p *commandParser) limit(l *Lifetime) {
 	name := p.next("limit")
-	field := map[string]*uint64{
-		"time-soft": &l.SoftAddSeconds, "time-hard": &l.HardAddSeconds,
-		"time-use-soft": &l.SoftUseSeconds, "time-use-hard": &l.HardUseSeconds,
-		"byte-soft": &l.SoftBytes, "byte-hard": &l.HardBytes,
-		"packet-soft": &l.SoftPackets, "packet-hard": &l.HardPackets,
-	}[name]
+	var field *uint64
+	switch name {
+	case "time-soft":
+		field = &l.SoftAddSeconds
+	case "time-hard":
+		field = &l.HardAddSeconds
+	case "time-use-soft":
+		field = &l.SoftUseSeconds
+	case "time-use-hard":
+		field = &l.HardUseSeconds
+	case "byte-soft":
+		field = &l.SoftBytes
+	case "byte-hard":
+		field = &l.HardBytes
+	case "packet-soft":
+		field = &l.SoftPackets
+	case "packet-hard":
+		field = &l.HardPackets
+	}
 	if field == nil {
 		p.fail(name, "LIMIT value is invalid")
 		return
@@ -662,23 +717,23 @@ func (p *commandParser) selectorWord(s *Selector) bool {
 	case "sport":
 		p.next("")
 		s.SrcPort = Port(uint16(p.uint(w, 16)))
-		p.seen["ports"] = true
+		p.ports = true
 	case "dport":
 		p.next("")
 		s.DstPort = Port(uint16(p.uint(w, 16)))
-		p.seen["ports"] = true
+		p.ports = true
 	case "type":
 		p.next("")
 		s.SrcPort = Port(uint16(p.uint(w, 8)))
-		p.seen["icmp"] = true
+		p.icmp = true
 	case "code":
 		p.next("")
 		s.DstPort = Port(uint16(p.uint(w, 8)))
-		p.seen["icmp"] = true
+		p.icmp = true
 	case "key":
 		p.next("")
 		s.SrcPort, s.DstPort = GREKey(p.dottedOrNumber(w))
-		p.seen["grekey"] = true
+		p.greKey = true
 	default:
 		return false
 	}
@@ -704,9 +759,9 @@ func (p *commandParser) dottedOrNumber(after string) uint32 {
 }
 
 func parseIPProto(w string) (uint8, bool) {
-	for n, name := range protoNames {
-		if name == w {
-			return n, true
+	for n := range protoNames {
+		if w != "" && protoNames[n] == w {
+			return uint8(n), true
 		}
 	}
 	if w == "icmpv6" {
@@ -721,39 +776,36 @@ func (p *commandParser) upspecDone(s *Selector) {
 	bad := func(what string) { p.fail("", "%s are invalid with PROTO value %q", what, protoText(s.Proto)) }
 	switch s.Proto {
 	case 6, 17, 132, 33:
-		if p.seen["icmp"] {
+		if p.icmp {
 			bad("\"type\" and \"code\"")
 		}
-		if p.seen["grekey"] {
+		if p.greKey {
 			p.fail("", "\"key\" is invalid with PROTO value %q", protoText(s.Proto))
 		}
 	case protoICMP, protoICMPv6, protoMH:
-		if p.seen["ports"] {
+		if p.ports {
 			bad("\"sport\" and \"dport\"")
 		}
-		if p.seen["grekey"] {
+		if p.greKey {
 			p.fail("", "\"key\" is invalid with PROTO value %q", protoText(s.Proto))
 		}
 	case protoGRE:
-		if p.seen["ports"] {
+		if p.ports {
 			bad("\"sport\" and \"dport\"")
 		}
-		if p.seen["icmp"] {
+		if p.icmp {
 			bad("\"type\" and \"code\"")
 		}
 	default:
 		switch {
-		case p.seen["ports"]:
+		case p.ports:
 			bad("\"sport\" and \"dport\"")
-		case p.seen["icmp"]:
+		case p.icmp:
 			bad("\"type\" and \"code\"")
-		case p.seen["grekey"]:
+		case p.greKey:
 			p.fail("", "\"key\" is invalid with PROTO value %q", protoText(s.Proto))
 		}
 	}
-	delete(p.seen, "ports")
-	delete(p.seen, "icmp")
-	delete(p.seen, "grekey")
 }
 
 func protoText(n uint8) string {
@@ -773,7 +825,7 @@ func (p *commandParser) stateModify(s *SA) {
 		}
 	}
 	algo := func(w string, t AttrType) string {
-		p.once("ALGO-TYPE " + w)
+		p.once(w)
 		note(t)
 		return p.next(w)
 	}
@@ -1313,7 +1365,7 @@ func (p *commandParser) policyModify(x *Policy) {
 			p.fail(w, "unknown word")
 		}
 	}
-	if !p.seen["dir"] {
+	if !p.seen.has("dir") {
 		p.fail("", "not enough information: DIR is required")
 	}
 	p.defaultFamily(&x.Sel)
@@ -1329,7 +1381,7 @@ func (p *commandParser) template() Template {
 	var id saName
 	any := false
 	outer := p.seen
-	p.seen = map[string]bool{}
+	p.seen = wordSet{}
 	defer func() { p.seen = outer }()
 	for ; p.more(); any = true {
 		if p.idWord(&id) {
@@ -1404,11 +1456,11 @@ func (p *commandParser) policyID(t MsgType, flags uint16) {
 		}
 	}
 	switch {
-	case !p.seen["dir"]:
+	case !p.seen.has("dir"):
 		p.fail("", "not enough information: DIR is required")
-	case !selected && !p.seen["index"]:
+	case !selected && !p.seen.has("index"):
 		p.fail("", "not enough information: either SELECTOR or INDEX is required")
-	case selected && p.seen["index"]:
+	case selected && p.seen.has("index"):
 		p.fail("", "SELECTOR and INDEX exclude each other")
 	}
 	p.defaultFamily(&r.Sel)

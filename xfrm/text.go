@@ -25,7 +25,7 @@ type TextOptions struct {
 func Lossless() TextOptions { return TextOptions{Stats: true, Keys: true, Full: true} }
 
 // protoNames are the names of /etc/protocols.
-var protoNames = map[uint8]string{
+var protoNames = [256]string{
 	1: "icmp", 2: "igmp", 3: "ggp", 4: "ipencap", 5: "st", 6: "tcp", 8: "egp", 9: "igp", 12: "pup", 17: "udp",
 	20: "hmp", 22: "xns-idp", 27: "rdp", 29: "iso-tp4", 33: "dccp", 36: "xtp", 37: "ddp", 38: "idpr-cmtp", 41: "ipv6",
 	43: "ipv6-route", 44: "ipv6-frag", 45: "idrp", 46: "rsvp", 47: "gre", 50: "esp", 51: "ah", 57: "skip",
