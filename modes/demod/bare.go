@@ -3,6 +3,7 @@ package demod
 import (
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // addressErrors is how many bits of an address may be wrong for it to be taken
@@ -26,6 +27,10 @@ func (b *block) bare(lo, hi int) {
 	// Half of the air of a frame has pulses on it.
 	threshold := 1.9 * span * b.noise
 	for m := lo; m < hi; m += group {
+		if to := b.inside(m); to > m {
+			m = to - group
+			continue
+		}
 		var sum float32
 		for _, v := range b.e[m+data+group : m+data+group+span] {
 			sum += v
@@ -34,21 +39,22 @@ func (b *block) bare(lo, hi int) {
 			continue
 		}
 		for k := m; k < min(m+group, hi); k++ {
-			if bits := b.starts(b.e[k:]); bits != 0 && !b.inside(k) {
+			if bits := b.starts(b.e[k:]); bits != 0 {
 				b.bareCandidate(k, bits)
 			}
 		}
 	}
 }
 
-// inside reports whether half sample m is in a frame that is certain.
-func (b *block) inside(m int) bool {
-	for _, s := range b.certain {
-		if s.from <= m && m < s.to {
-			return true
+// inside returns the end of a frame that is certain and holds half sample m,
+// or 0.
+func (b *block) inside(m int) int {
+	for i := range b.certain {
+		if s := &b.certain[i]; s.from <= m && m < s.to {
+			return s.to
 		}
 	}
-	return false
+	return 0
 }
 
 // starts returns the length of the frame whose first five bits these are: a
@@ -82,14 +88,7 @@ func (b *block) bareCandidate(m, length int) {
 		d := int32(math.Float32bits(e[t.zero[i]])) - int32(math.Float32bits(e[t.one[i]]))
 		address = address<<1 | uint32(d)>>31
 	}
-	match := false
-	for _, k := range b.known {
-		if bits.OnesCount32(k^address) <= addressErrors {
-			match = true
-			break
-		}
-	}
-	if !match {
+	if !slices.ContainsFunc(b.known, func(k uint32) bool { return bits.OnesCount32(k^address) <= addressErrors }) {
 		return
 	}
 	// Of neighbouring positions take the one with the most contrast.

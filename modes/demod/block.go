@@ -26,17 +26,19 @@ type block struct {
 	lim    *limits
 	repair Repair
 
-	behind int      // samples in front of the first that is searched
-	size   int      // samples from the first that is searched to the next block
-	known  []uint32 // addresses heard up to knownLag blocks ago
-	first  int64    // index of re[0] in the stream
-	valid  int      // samples of re that came from the input
-	re     []float32
-	im     []float32
-	e      []float32
-	noise  float32
-	out    []reading
-	stats  Stats
+	behind  int      // samples in front of the first that is searched
+	size    int      // samples from the first that is searched to the next block
+	known   []uint32 // addresses heard up to knownLag blocks ago
+	first   int64    // index of re[0] in the stream
+	valid   int      // samples of re that came from the input
+	re      []float32
+	im      []float32
+	e       []float32
+	noise   float32
+	out     []reading
+	ac      bool // look for Mode A/C replies too
+	replies []acReply
+	stats   Stats
 
 	busyUntil int
 	busyGate  float32
@@ -67,7 +69,7 @@ type block struct {
 	scratch  []float32
 }
 
-func newBlock(t *template, lim *limits, repair Repair) *block {
+func newBlock(t *template, lim *limits, c *Config) *block {
 	// Where frames are taken away, those that reach into the block from the
 	// one before and from behind its end must be found too.
 	behind, ahead := runIn, frame
@@ -76,7 +78,7 @@ func newBlock(t *template, lim *limits, repair Repair) *block {
 	}
 	n := behind + lim.block + ahead
 	return &block{
-		t: t, lim: lim, repair: repair, size: lim.block, behind: behind,
+		t: t, lim: lim, repair: c.Repair, ac: c.ModeAC, size: lim.block, behind: behind,
 		re: make([]float32, n), im: make([]float32, n), e: make([]float32, 2*n),
 		out: make([]reading, 0, 32), scratch: make([]float32, 0, n/noiseStep+1),
 		flip: newFlipper(),
@@ -85,7 +87,7 @@ func newBlock(t *template, lim *limits, repair Repair) *block {
 
 // run searches the block.
 func (b *block) run() {
-	b.out = b.out[:0]
+	b.out, b.replies = b.out[:0], b.replies[:0]
 	b.stats = Stats{Blocks: 1}
 	b.busyUntil, b.triedBits = 0, 0
 	b.certain = b.certain[:0]
@@ -99,12 +101,18 @@ func (b *block) run() {
 	lo, hi := 2*b.behind, 2*(b.behind+b.size)
 	if !b.lim.deep {
 		b.scan(lo, hi)
+		if b.ac {
+			b.modeAC(lo, hi)
+		}
 		return
 	}
 	first, last := 2*runIn, hi+2*(frame-runIn-20)
 	b.scan(first, last)
 	b.uncover(first, last)
 	b.bare(lo, hi)
+	if b.ac {
+		b.modeAC(lo, hi)
+	}
 	b.own(lo/2-2, hi/2+2)
 }
 

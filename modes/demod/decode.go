@@ -268,7 +268,7 @@ func (b *block) certify(m int, g float32, bits, start int, level float32, f *[14
 // covered notes a frame that is certain.
 func (b *block) covered(m int, g float32, bits, start int, f *[14]byte) {
 	b.busyUntil, b.busyGate = m+int(b.t.chip[firstDataChip+2*bits-1]), g
-	if b.lim.deep {
+	if b.lim.deep || b.ac {
 		b.certain = append(b.certain, span{m - 2, b.busyUntil, start, bits,
 			[2]uint64{binary.BigEndian.Uint64(f[:8]), uint64(binary.BigEndian.Uint32(f[8:]))<<32 | uint64(binary.BigEndian.Uint16(f[12:]))<<16}})
 	}

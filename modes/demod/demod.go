@@ -17,6 +17,9 @@ type Demodulator struct {
 	judge  judge
 	stats  Stats
 
+	onModeAC func(*ModeACReply)
+	reply    ModeACReply
+
 	blocks []*block
 	runs   []func()
 	wg     sync.WaitGroup
@@ -62,7 +65,7 @@ func New(c Config) (*Demodulator, error) {
 	d.judge = judge{t: d.t, filter: c.Filter, repair: c.Repair, stats: &d.stats, order: make([]int32, 0, 64),
 		flip: newFlipper(), depth: efforts[c.Effort].depth, heard: make([]heard, 0, maxHeard)}
 	for range c.Workers + 1 {
-		b := newBlock(d.t, &efforts[c.Effort], c.Repair)
+		b := newBlock(d.t, &efforts[c.Effort], &c)
 		d.blocks = append(d.blocks, b)
 		d.runs = append(d.runs, func() { b.run(); d.wg.Done() })
 	}
@@ -172,6 +175,7 @@ func (d *Demodulator) work(emit func(*modes.Frame)) {
 	}
 	for _, b := range d.blocks[:d.full] {
 		d.stats.add(&b.stats)
+		d.emitModeAC(b)
 		d.judge.judgeBlock(b.out, emit)
 		slot := &d.heard[d.judged%knownLag]
 		*slot = (*slot)[:0]

@@ -80,7 +80,7 @@ func (j *judge) reading(r *reading, emit func(*modes.Frame)) {
 	f := &j.frame
 	*f = modes.Frame{
 		Time12: j.ticks(r.start), HasTime: true,
-		Signal: float32(10 * math.Log10(float64(min(max(r.level, 1e-20), 1)))), HasSignal: true,
+		Signal: decibels(r.level), HasSignal: true,
 		Bits: uint8(r.bits),
 	}
 	reason := modes.Accepted

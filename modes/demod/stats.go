@@ -52,6 +52,8 @@ type Stats struct {
 	// Elsewhere counts readings that belong to a neighbouring block or were
 	// read again after a subtraction.
 	Elsewhere uint64
+	// ModeAC replies were found.
+	ModeAC uint64
 	// Duplicates of a frame at the same place were dropped.
 	Duplicates uint64
 	// Reasons counts readings that ended in no frame by the reason for their
