@@ -252,3 +252,23 @@ func BenchmarkCollect(b *testing.B) {
 		c.Close()
 	}
 }
+
+func BenchmarkExportDANE(b *testing.B) {
+	ring := benchRing(b, 2000)
+	f := Minimal()
+	f.Now = oracleTime
+	var text []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		text = text[:0]
+		for c, err := range NewReader(bytes.NewReader(ring)).All() {
+			if err != nil {
+				b.Fatal(err)
+			}
+			if text, err = AppendExportDANE(text, f, c); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2000, "ns/cert")
+}

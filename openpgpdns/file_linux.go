@@ -3,6 +3,7 @@ package openpgpdns
 import (
 	"io/fs"
 	"path/filepath"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,8 +12,9 @@ import (
 // system calls as it takes: names are relative to it, and its files do not go
 // through the runtime's poller.
 type folder struct {
-	path string
-	fd   int
+	path   string
+	fd     int
+	noLink atomic.Bool // create does not work here
 }
 
 func openFolder(path string) (*folder, error) {
@@ -20,7 +22,7 @@ func openFolder(path string) (*folder, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	return &folder{path, fd}, nil
+	return &folder{path: path, fd: fd}, nil
 }
 
 func (d *folder) close() { unix.Close(d.fd) }
@@ -58,6 +60,45 @@ func (d *folder) read(name string, b []byte) (int, error) {
 	return n, nil
 }
 
+// create makes a file that is not there yet, in one step: it is written without
+// a name and then linked. done is false if that is impossible here, or the
+// file is there after all.
+func (d *folder) create(name string, data []byte) (done bool, err error) {
+	if d.noLink.Load() {
+		return false, nil
+	}
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(d.fd, ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, 0o644)
+	})
+	if err != nil {
+		d.noLink.Store(true) // not every file system can do it
+		return false, nil
+	}
+	if err := d.fill(fd, name, data); err != nil {
+		unix.Close(fd)
+		return false, err
+	}
+	err = unix.Linkat(fd, "", d.fd, name, unix.AT_EMPTY_PATH)
+	if err != nil && err != unix.EEXIST {
+		d.noLink.Store(true) // before Linux 6.10 it takes a privilege
+	}
+	if e := unix.Close(fd); e != nil && e != unix.EINTR {
+		return false, d.failed("close", name, e)
+	}
+	return err == nil, nil
+}
+
+func (d *folder) fill(fd int, name string, data []byte) error {
+	for len(data) > 0 {
+		n, err := retry(func() (int, error) { return unix.Write(fd, data) })
+		if err != nil {
+			return d.failed("write", name, err)
+		}
+		data = data[n:]
+	}
+	return nil
+}
+
 // replace writes a file under the name tmp and renames it to name.
 func (d *folder) replace(tmp, name string, data []byte) error {
 	fd, err := retry(func() (int, error) {
@@ -66,23 +107,15 @@ func (d *folder) replace(tmp, name string, data []byte) error {
 	if err != nil {
 		return d.failed("open", tmp, err)
 	}
-	err = func() error {
-		for b := data; len(b) > 0; {
-			n, err := retry(func() (int, error) { return unix.Write(fd, b) })
-			if err != nil {
-				unix.Close(fd)
-				return d.failed("write", tmp, err)
-			}
-			b = b[n:]
+	err = d.fill(fd, tmp, data)
+	if e := unix.Close(fd); err == nil && e != nil && e != unix.EINTR { // EINTR: closed all the same
+		err = d.failed("close", tmp, e)
+	}
+	if err == nil {
+		if e := unix.Renameat(d.fd, tmp, d.fd, name); e != nil {
+			err = d.failed("rename", name, e)
 		}
-		if err := unix.Close(fd); err != nil && err != unix.EINTR { // closed all the same
-			return d.failed("close", tmp, err)
-		}
-		if err := unix.Renameat(d.fd, tmp, d.fd, name); err != nil {
-			return d.failed("rename", name, err)
-		}
-		return nil
-	}()
+	}
 	if err != nil {
 		unix.Unlinkat(d.fd, tmp, 0)
 	}

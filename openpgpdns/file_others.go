@@ -29,6 +29,9 @@ func (d *folder) read(name string, b []byte) (int, error) {
 	return n, err
 }
 
+// create would make a new file without a temporary name; only Linux can.
+func (d *folder) create(string, []byte) (done bool, err error) { return false, nil }
+
 // replace writes a file under the name tmp and renames it to name.
 func (d *folder) replace(tmp, name string, data []byte) error {
 	tmp = filepath.Join(d.path, tmp)

@@ -59,8 +59,9 @@ type Report struct {
 
 // Update makes the directory of the domain hold the keys in certs. The result
 // depends on the input alone. Files that have the right content are not
-// touched; others are written under a temporary name and then renamed, so that
-// a server never sees half a file. Nothing is written before certs has been
+// touched; others are written under a temporary name, or on Linux if they are
+// new without one, and then put in place, so that a server never sees half a
+// file. Nothing is written before certs has been
 // read to the end; see [Collect] for what ends a run and what is only a problem.
 func (w WKD) Update(ctx context.Context, domain string, certs iter.Seq2[*Cert, error]) (Report, error) {
 	c, err := Collect(ctx, domain, certs, w.Options)
@@ -203,10 +204,16 @@ type fileWriter struct {
 // update makes the file hold data, and reports whether it had to change
 // anything.
 func (f *fileWriter) update(name string, data []byte) (changed bool, err error) {
+	exists := false
 	if !f.fresh {
-		same, err := f.same(name, data)
-		if same || err != nil {
+		var same bool
+		if exists, same, err = f.compare(name, data); same || err != nil {
 			return false, err
+		}
+	}
+	if !exists {
+		if done, err := f.dir.create(name, data); done || err != nil {
+			return done, err
 		}
 	}
 	if err := f.dir.replace(tmpPrefix+name, name, data); err != nil {
@@ -215,19 +222,19 @@ func (f *fileWriter) update(name string, data []byte) (changed bool, err error) 
 	return true, nil
 }
 
-// same reports whether the file holds exactly data.
-func (f *fileWriter) same(name string, data []byte) (bool, error) {
+// compare reports whether there is such a file and whether it holds exactly data.
+func (f *fileWriter) compare(name string, data []byte) (exists, same bool, err error) {
 	if cap(f.old) < len(data)+1 {
 		f.old = make([]byte, len(data)+4096)
 	}
 	n, err := f.dir.read(name, f.old[:len(data)+1])
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return false, false, nil
 	}
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	return bytes.Equal(f.old[:n], data), nil
+	return true, bytes.Equal(f.old[:n], data), nil
 }
 
 // prune removes key files whose address the collection lacks, and leftovers of
