@@ -521,6 +521,31 @@ func TestChain(t *testing.T) {
 	}
 }
 
+// TestSamplesAndFramesTogether: frames from a network client, by the clock of
+// the wall, and samples, by their own, do not forget each other's addresses.
+func TestSamplesAndFramesTogether(t *testing.T) {
+	addr, _ := start(t)
+	in, out := connect(t, addr["AVR in"]), connect(t, addr["AVR out"])
+	go func() {
+		for range 300 {
+			// A squitter and a reply of an aircraft that is not in the recording,
+			// and a squitter of one that is, whose replies are.
+			if _, err := in.Write([]byte("*5D4B1A2C1BE761;*20000098CCEA07;*8D4D20232004D0F4CB1820B0EFD4;")); err != nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	got := map[string]int{}
+	for r := bufio.NewReader(out); got["*20000098CCEA07;"] < 3 || got["*20000D3375D886;"] < 3; {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%v after %v", err, got)
+		}
+		got[strings.TrimSpace(line)]++
+	}
+}
+
 func TestSlowClientIsDropped(t *testing.T) {
 	var f fan
 	slow, fast := f.join(), f.join()

@@ -186,7 +186,7 @@ func (u *untilDone) Read(b []byte) (int, error) {
 }
 
 func (rx *receiver) demodulator() (*demod.Demodulator, error) {
-	return demod.New(demod.Config{Format: rx.o.samples, Rate: rx.o.rate, Repair: rx.o.repair, Effort: rx.o.effort, Filter: rx.filter})
+	return demod.New(demod.Config{Format: rx.o.samples, Rate: rx.o.rate, Repair: rx.o.repair, Effort: rx.o.effort, Filter: &rx.sampleFilter})
 }
 
 // frames reads frames as text or Beast.

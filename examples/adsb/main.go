@@ -114,7 +114,7 @@ func parse(args []string) (o options, help string, err error) {
 	fs.Float64Var(&o.maxRange, "max-range", 300, "with -ref: refuse positions farther away, in nautical `miles`")
 	fs.BoolVar(&o.raw, "raw", false, "print frames, *HEX;")
 	fs.BoolVar(&o.json, "json", false, "print messages, one JSON object a line")
-	fs.BoolVar(&o.all, "all", false, "with -json: rejected frames too")
+	fs.BoolVar(&o.all, "all", false, "with -json: rejected frames too (of inputs that are frames)")
 	fs.BoolVar(&o.table, "table", false, "print the table of aircraft at the end of the input")
 	fs.BoolVar(&o.live, "interactive", false, "show the table on the terminal, once a second")
 	fs.BoolVar(&o.net, "net", false, "serve AVR in and out, SBS, Beast and a live page until interrupted")

@@ -17,7 +17,10 @@ import (
 type receiver struct {
 	o       options
 	mu      sync.Mutex
-	filter  *modes.AddressFilter
+	// The demodulator's filter runs by the clock of the samples, that of frames
+	// by the wall's or the recording's: they cannot share one.
+	sampleFilter, frameFilter modes.AddressFilter
+
 	tracker *track.Tracker
 	out     *bufio.Writer
 	outErr  error
@@ -34,12 +37,13 @@ type receiver struct {
 }
 
 func newReceiver(o options, out *bufio.Writer) *receiver {
-	rx := &receiver{o: o, out: out, filter: new(modes.AddressFilter), start: time.Now()}
+	rx := &receiver{o: o, out: out, start: time.Now()}
 	rx.clock = rx.start
 	for _, a := range o.known {
-		rx.filter.AddKnown(a)
+		rx.sampleFilter.AddKnown(a)
+		rx.frameFilter.AddKnown(a)
 	}
-	rx.tracker = track.New(track.Config{Reference: o.ref, MaxRange: o.maxRange, Filter: rx.filter})
+	rx.tracker = track.New(track.Config{Reference: o.ref, MaxRange: o.maxRange})
 	return rx
 }
 
@@ -78,7 +82,7 @@ func (rx *receiver) framed(f *modes.Frame) {
 		}
 	}
 	ticks := uint64(now.UnixNano()/1000) * 12
-	if reason := rx.filter.Accept(f, ticks); reason != modes.Accepted {
+	if reason := rx.frameFilter.Accept(f, ticks); reason != modes.Accepted {
 		if rx.o.all && rx.o.json {
 			rx.write(rx.writer.rejected(rx.buf[:0], f, reason))
 		}
