@@ -15,8 +15,8 @@ import (
 // A receiver takes frames from the input and from network clients, judges
 // them, keeps the table and feeds the outputs. mu guards all of it.
 type receiver struct {
-	o       options
-	mu      sync.Mutex
+	o  options
+	mu sync.Mutex
 	// The demodulator's filter runs by the clock of the samples, that of frames
 	// by the wall's or the recording's: they cannot share one.
 	sampleFilter, frameFilter modes.AddressFilter
