@@ -1,0 +1,143 @@
+package openpgpdns_test
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+
+	"signalbox.example/openpgpdns"
+)
+
+func open(name string) *os.File {
+	f, err := os.Open("testdata/keys/" + name + ".pgp")
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+func ExampleParseAddress() {
+	a, err := openpgpdns.ParseAddress("Joe.Doe@Example.ORG")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(a.WKDHash())
+	fmt.Println(a.WKDURL(openpgpdns.Advanced))
+	name, err := a.DANEName()
+	fmt.Println(name, err)
+	// Output:
+	// iy9q119eutrkn8s1mk4r39qejnbu3n5q
+	// https://openpgpkey.example.org/.well-known/openpgpkey/example.org/hu/iy9q119eutrkn8s1mk4r39qejnbu3n5q?l=joe.doe
+	// a418287638a9d71c1a563a47d37aa26207daeb183f6cf720caaa44df._openpgpkey.example.org. <nil>
+}
+
+func ExampleFilter() {
+	ring := open("bob")
+	defer ring.Close()
+	for cert, err := range openpgpdns.ReadCerts(ring) {
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		for a := range cert.Addresses() {
+			keys, err := openpgpdns.Minimal().For(a).Append(nil, cert)
+			fmt.Println(a, len(keys), err)
+		}
+	}
+	// Output:
+	// bob@example.org 1808 <nil>
+	// bob.multi@example.org 1814 <nil>
+	// bob@example.net 1815 <nil>
+	// bob+tag@sub.example.org 1804 <nil>
+}
+
+func ExampleCERTIPGP() {
+	fingerprint, _ := hex.DecodeString("646B0F089DD5022CF5BA29F9F4DFA1D665C135D6")
+	a, _ := openpgpdns.ParseAddress("hugh@example.com")
+	r, err := openpgpdns.CERTIPGP(a, fingerprint, "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%s", r.AppendText(nil, openpgpdns.Portable, 0))
+	fmt.Printf("%s", r.AppendText(nil, openpgpdns.Generic, 0))
+	// Output:
+	// w5n1gnooatcyfd9tzicamzk8aqkyfdk8._pka.example.com. IN CERT 6 0 0 FGRrDwid1QIs9bop+fTfodZlwTXW
+	// w5n1gnooatcyfd9tzicamzk8aqkyfdk8._pka.example.com. IN TYPE37 \# 26 000600000014646b0f089dd5022cf5ba29f9f4dfa1d665c135d6
+}
+
+func ExampleParseRecord() {
+	r, err := openpgpdns.ParseRecord("a._openpgpkey.example.org. 3600 IN OPENPGPKEY ( AQID\n\t+w== ) ; four octets")
+	fmt.Printf("%s %d %x %v\n", r.Name, r.TTL, r.Data, err)
+	_, err = openpgpdns.ParseRecord("a._openpgpkey.example.org. OPENPGPKEY AQID+w=")
+	fmt.Println(err)
+	// Output:
+	// a._openpgpkey.example.org. 3600 010203fb <nil>
+	// openpgpdns: "a._openpgpkey.example.org.": bad record: line 1: not complete base64
+}
+
+func ExampleWKD_Update() {
+	root, err := os.MkdirTemp("", "wkd")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(root)
+	w := openpgpdns.WKD{Root: root, Method: openpgpdns.Direct}
+	for range 2 {
+		ring := open("alice")
+		report, err := w.Update(context.Background(), "example.org", openpgpdns.ReadCerts(ring))
+		ring.Close()
+		fmt.Println(report.Written, "written,", report.Unchanged, "unchanged,", err)
+	}
+	server := httptest.NewServer(openpgpdns.Handler(os.DirFS(root)))
+	defer server.Close()
+	resp, err := http.Get(server.URL + "/.well-known/openpgpkey/hu/kei1q4tipxxu1yj79k9kfukdhfy631xe?l=alice")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp.Body.Close()
+	fmt.Println(resp.Status, resp.ContentLength, resp.Header.Get("Content-Type"))
+	// Output:
+	// 1 written, 0 unchanged, <nil>
+	// 0 written, 1 unchanged, <nil>
+	// 200 OK 414 application/octet-stream
+}
+
+func ExampleCheck() {
+	ring := open("aerger-upper") // the user ID is Upper Uml <ÄRGER@example.org>
+	defer ring.Close()
+	result, err := openpgpdns.Check(context.Background(), "ÄRGER@example.org", openpgpdns.ReadCerts(ring), openpgpdns.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, q := range result.Questions {
+		if q.Mechanism == openpgpdns.ByWKD {
+			fmt.Printf("%s %v %q\n", q.Client, q.Found(), strings.Join(q.Refused, ", "))
+		}
+	}
+	// Output:
+	// GnuPG true ""
+	// Sequoia sq false "nothing is published there, the key is published under ewd7piirpeasam9iz8or84x4be3xhxqw, where GnuPG asks"
+	// browsers false "nothing is published there, the key is published under ewd7piirpeasam9iz8or84x4be3xhxqw, where GnuPG asks"
+}
+
+func ExampleClient() {
+	// The name server must be one that validates DNSSEC, if that matters.
+	client := openpgpdns.Client{Resolver: &openpgpdns.DNS{Server: "127.0.0.1:53"}, SRV: true}
+	a, _ := openpgpdns.ParseAddress("alice@example.org")
+	found, err := client.Locate(context.Background(), a, openpgpdns.ByWKD, openpgpdns.ByDANE)
+	if err != nil {
+		return
+	}
+	for _, cert := range found.Certs {
+		fmt.Printf("%X from %s\n", cert.Fingerprint(), found.Source)
+	}
+}
