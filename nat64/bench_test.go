@@ -70,7 +70,7 @@ func benchSets(b *testing.B) []benchSet {
 // packetsFor returns packets of a kind, size octets long in IPv4, each for
 // another host; rest of the loop is one packet after the other.
 func packetsFor(set benchSet, kind string, size int, v6 bool) [][]byte {
-	const distinct = 256
+	const distinct = 64
 	m := testMaker()
 	var out [][]byte
 	far6 := set.tr.Config().Prefix.Embed(benchFar)

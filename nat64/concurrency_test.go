@@ -105,6 +105,8 @@ func TestIdentifications(t *testing.T) {
 	tr := must(New(crossConfig()))
 	seen := map[uint16]int{}
 	var s [2]Scratch
+	tr.adopt(&s[0])
+	tr.adopt(&s[1])
 	for i := range 65535 {
 		id := tr.nextID(&s[i&1], 1, 2, 17, 1)
 		if id == 0 {

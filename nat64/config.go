@@ -116,7 +116,7 @@ type Config struct {
 type snapshot struct {
 	cfg    Config
 	prefix Prefix
-	eam    *eamTable
+	eam    eamTable
 	mapper Mapper
 	pools  []*Pool
 	simple bool // neither mapper, pools nor the well-known prefix rule

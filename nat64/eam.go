@@ -90,6 +90,8 @@ func checkEAM(i int, e EAM) error {
 type eamTable struct {
 	by4    []table4 // ascending length
 	by6    []table6
+	mid4   table4 // the one that is asked first, here to save loads
+	mid6   table6
 	cover4 *[1024]uint64 // a bit for each /16 that an entry lies in or covers
 }
 
@@ -122,9 +124,10 @@ func hash4(k uint32) uint64 {
 	return (x ^ x>>35) * 0x9e3779b97f4a7c15
 }
 
+// hash6 is good in its upper bits.
 func hash6(k addr6) uint64 {
-	h, l := bits.Mul64(k.hi^0x9e3779b97f4a7c15, k.lo^0xd6e8feb86659fd93)
-	return (h ^ l) * 0x9fb21c651e98df25
+	x := k.hi*0x9fb21c651e98df25 + k.lo*0x9e3779b97f4a7c15
+	return (x ^ x>>32) * 0xd6e8feb86659fd93
 }
 
 // at returns the slot of a key: the one that holds it or an empty one.
@@ -153,6 +156,9 @@ func (t *table6) at(k addr6) *slot6 {
 func (t *eamTable) to6(v uint32) (addr6, bool) {
 	if !t.covers(v) {
 		return addr6{}, false
+	}
+	if s := t.mid4.at(v & t.mid4.mask); s.lens&(matches|deeper) == matches {
+		return s.lens.to6(s.v6, v), true
 	}
 	return t.search4(v)
 }
@@ -188,6 +194,13 @@ func (t *eamTable) search4(v uint32) (addr6, bool) {
 
 // to4 maps an IPv6 address by the longest entry that holds it.
 func (t *eamTable) to4(a addr6) (uint32, bool) {
+	if s := t.mid6.at(a.and(t.mid6.mask)); s.lens&(matches|deeper) == matches {
+		return s.lens.to4(s.v4, a), true
+	}
+	return t.search6(a)
+}
+
+func (t *eamTable) search6(a addr6) (uint32, bool) {
 	var best *slot6
 	lo, hi := 0, len(t.by6)
 	for lo < hi {
@@ -229,8 +242,7 @@ func path(n, target int, visit func(i int)) {
 	}
 }
 
-func newEAMTable(list []EAM) (*eamTable, error) {
-	t := &eamTable{}
+func newEAMTable(list []EAM) (t eamTable, err error) {
 	if len(list) == 0 {
 		return t, nil
 	}
@@ -238,15 +250,17 @@ func newEAMTable(list []EAM) (*eamTable, error) {
 	var count6 [129]int
 	for i, e := range list {
 		if err := checkEAM(i, e); err != nil {
-			return nil, err
+			return t, err
 		}
 		count4[e.V4.Bits()]++
 		count6[e.V6.Bits()]++
 	}
 	if err := t.build4(list, count4[:]); err != nil {
-		return nil, err
+		return t, err
 	}
-	return t, t.build6(list, count6[:])
+	err = t.build6(list, count6[:])
+	t.mid4, t.mid6 = t.by4[len(t.by4)/2], t.by6[len(t.by6)/2]
+	return t, err
 }
 
 // slotsFor returns a power of two that keeps a table at most half full.

@@ -411,6 +411,7 @@ func TestQuickIsRight(t *testing.T) {
 		if len(in) > 0 {
 			buf := append(make([]byte, Headroom), in...)
 			var ok bool
+			with[i].adopt(&s)
 			switch c := with[i].snap.Load(); {
 			case in[0]>>4 == 6 && c.quick6:
 				_, ok = with[i].quick6(c, &s, buf, Headroom, len(in))

@@ -25,7 +25,7 @@ func (t *Translator) mayReply(c *snapshot, s *Scratch) bool {
 	if s.dry {
 		return true
 	}
-	n := t.shard(s)
+	n := s.counters
 	if !t.limit.allow(c.cfg.ErrorRate) {
 		n.suppressed.Add(1)
 		return false

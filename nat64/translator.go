@@ -57,14 +57,14 @@ type Result struct {
 // needed, at most about 200 KB, and makes steady translation free of
 // allocations.
 type Scratch struct {
-	shard uint32 // number of the counters' shard plus one
 	dry   bool   // Explain: make no pool bindings, leave counters and rate limit alone
 	arena []byte // memory for packets that are not made in place
 	used  int
 	more  [][]byte
 
-	owner *Translator // whose blocks these are
-	ids   [1 << idBits]idRange
+	owner    *Translator // whose the following are
+	counters *shard
+	ids      [1 << idBits]idRange
 }
 
 // alloc returns n octets that stay valid until the arena is reset.
@@ -82,10 +82,10 @@ func (s *Scratch) alloc(n int) []byte {
 // any time. All its methods may be called by several goroutines at once, each
 // with a Scratch and a buffer of its own.
 type Translator struct {
-	snap     atomic.Pointer[snapshot]
-	updating sync.Mutex
-	scratch  atomic.Uint32 // shards handed out
-	counters [shards]shard
+	snap      atomic.Pointer[snapshot]
+	updating  sync.Mutex
+	scratches atomic.Uint32 // adopted so far
+	counters  [shards]shard
 
 	// IPv4 identifications: one counter for each hash of source, destination
 	// and protocol (as RFC 6864 wants them unique), from a random start.
@@ -158,6 +158,9 @@ func (t *Translator) TranslateOffload(s *Scratch, h *VirtioHdr, buf []byte, off,
 
 func (t *Translator) offload(s *Scratch, h *VirtioHdr, buf []byte, off, n int) Result {
 	var r outcome
+	if s.owner != t {
+		t.adopt(s)
+	}
 	s.used, s.more = 0, s.more[:0]
 	c := t.snap.Load()
 	switch {
@@ -187,7 +190,7 @@ func (t *Translator) offload(s *Scratch, h *VirtioHdr, buf []byte, off, n int) R
 		r = drop(NotIP)
 	}
 	if !s.dry {
-		t.shard(s).reasons[r.reason].Add(1)
+		s.counters.reasons[r.reason].Add(1)
 	}
 	switch {
 	case r.verdict == Drop:
@@ -214,12 +217,11 @@ func (s *Scratch) made(v Verdict, r Reason, b []byte) outcome {
 	return outcome{v, r, -1, 0}
 }
 
-// shard returns the counters that the goroutine with this Scratch uses.
-func (t *Translator) shard(s *Scratch) *shard {
-	if s.shard == 0 {
-		s.shard = t.scratch.Add(1)%shards + 1
-	}
-	return &t.counters[(s.shard-1)%shards]
+// adopt makes a Scratch ready for this translator: it gets a shard of the
+// counters, and no blocks of identifications that are another's.
+func (t *Translator) adopt(s *Scratch) {
+	s.owner, s.ids = t, [1 << idBits]idRange{}
+	s.counters = &t.counters[t.scratches.Add(1)%shards]
 }
 
 // idBlock is how many identifications a Scratch takes at a time, so that
@@ -233,9 +235,6 @@ type idRange struct{ next, left uint16 }
 func (t *Translator) nextID(s *Scratch, src, dst uint32, protocol uint8, n uint32) uint16 {
 	h := (uint64(src)<<32 | uint64(dst)) ^ t.idKey
 	h = (h ^ uint64(protocol)<<20) * 0x9fb21c651e98df25 >> (64 - idBits)
-	if s.owner != t {
-		s.owner, s.ids = t, [1 << idBits]idRange{}
-	}
 	r := &s.ids[h&(1<<idBits-1)]
 	if uint32(r.left) < n {
 		take := max(n, idBlock)
