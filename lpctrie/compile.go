@@ -387,6 +387,7 @@ func (f *filler) topTable() *[topCells]cell {
 func (f *filler) spread(spare int, lengths bool) {
 	top, w := f.topTable(), f.width
 	entries := make([]byte, 1<<24*w, (1<<24+spare)*w+3)
+	hugePages(entries, false)
 	var lens []byte
 	if lengths {
 		lens = make([]byte, 1<<24, 1<<24+spare)
@@ -426,5 +427,6 @@ func (f *filler) spread(spare int, lengths bool) {
 		}
 	}
 	fill(1<<24, e)
+	hugePages(entries, true)
 	f.entries, f.lengths, f.count = entries, lens, 1<<24
 }

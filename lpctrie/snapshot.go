@@ -266,27 +266,27 @@ func (s *Snapshot[V]) LookupCodes(keys, codes []uint32) int {
 }
 
 func (s *index) codes32(keys, codes *[batch]uint32) int {
+	entries, width, mask := s.entries, uint(s.width), s.mask
+	missed, deep := uint64(0), uint64(0) // counted without branches
 	if s.top == nil {
 		for i, k := range keys {
-			codes[i] = k >> 8
+			c := load(entries, uint(k>>8)*width) & mask
+			codes[i] = c
+			missed += (uint64(c) - 1) >> 63
+			deep += (uint64(c^mask) - 1) >> 63
 		}
 	} else {
 		top, cells := s.top, s.cells
-		var owns [batch]uint32
 		for i, k := range keys {
-			codes[i], owns[i] = top[k>>20].position(k >> 14)
+			n, own := top[k>>20].position(k >> 14)
+			codes[i] = cells[n].entry(k>>8, own)
 		}
-		for i, k := range keys {
-			codes[i] = cells[codes[i]].entry(k>>8, owns[i])
+		for i, at := range codes {
+			c := load(entries, uint(at)*width) & mask
+			codes[i] = c
+			missed += (uint64(c) - 1) >> 63
+			deep += (uint64(c^mask) - 1) >> 63
 		}
-	}
-	entries, width, mask := s.entries, uint(s.width), s.mask
-	missed, deep := uint64(0), uint64(0) // counted without branches
-	for i, at := range codes {
-		c := load(entries, uint(at)*width) & mask
-		codes[i] = c
-		missed += (uint64(c) - 1) >> 63
-		deep += (uint64(c^mask) - 1) >> 63
 	}
 	if deep != 0 {
 		for i, c := range codes {

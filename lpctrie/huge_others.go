@@ -1,0 +1,5 @@
+//go:build !linux
+
+package lpctrie
+
+func hugePages([]byte, bool) {}
