@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +21,7 @@ import (
 
 	"signalbox.example/examples/adsb/recording"
 	"signalbox.example/internal/need"
+	"signalbox.example/internal/vectors"
 	"signalbox.example/modes"
 	"signalbox.example/modes/avr"
 	"signalbox.example/modes/beast"
@@ -27,7 +29,7 @@ import (
 )
 
 // daemon starts a program that the test kills, by its process, at its end.
-func daemon(t *testing.T, cmd *exec.Cmd) {
+func daemon(t *testing.T, cmd *exec.Cmd) (output string) {
 	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "output"))
 	if err != nil {
@@ -46,6 +48,7 @@ func daemon(t *testing.T, cmd *exec.Cmd) {
 		}
 		out.Close()
 	})
+	return out.Name()
 }
 
 // freePorts returns n ports that nobody listens on at the moment.
@@ -326,6 +329,137 @@ func TestIntegrationDump1090Ports(t *testing.T) {
 		t.Errorf("SBS: %d lines, %d positions", lines, positions)
 	}
 	t.Logf("Beast %d, AVR %d, SBS %d of %d messages", n, text, lines, 2*len(frames))
+}
+
+// TestIntegrationDump1090Decode: every real frame of the peers' corpora, 2,000
+// DF17 and 10,000 DF20 and DF21, decoded by dump1090-mutability too and
+// compared field by field. Addresses of the replies are made known first.
+func TestIntegrationDump1090Decode(t *testing.T) {
+	need.Asked(t, "dump1090")
+	program := need.Commands(t, "dump1090", "dump1090-mutability")[0]
+	var frames []modes.Frame
+	known := map[string]bool{}
+	for file, column := range map[string]int{"adsb": 1, "commb_df20": 2, "commb_df21": 2} {
+		for _, l := range vectors.Lines(t, "modes/sample_data_"+file+".csv.gz") {
+			c := strings.Split(strings.ReplaceAll(l, `"`, ""), ",")
+			f, err := modes.ParseHex(strings.TrimSpace(c[column]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			frames = append(frames, f)
+			if column == 2 {
+				known[c[1]] = true
+			}
+		}
+	}
+	p := freePorts(t, 5)
+	output := daemon(t, exec.Command(program, "--net-only", "--net-bind-address", "127.0.0.1", "--net-ri-port", p[0], "--net-ro-port", p[1],
+		"--net-sbs-port", p[2], "--net-bi-port", p[3], "--net-bo-port", p[4]))
+	conn := dialWhenReady(t, "127.0.0.1:"+p[0])
+	var text []byte
+	for a := range known {
+		v, err := strconv.ParseUint(a, 16, 24)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := modes.EncodeAllCall(5, uint32(v), modes.Interrogator{})
+		text = avr.Append(avr.Append(text, &f), &f)
+	}
+	for i := range frames {
+		text = avr.Append(text, &frames[i])
+	}
+	end, _ := modes.ParseHex("8d4840d6202cc371c32ce0576098")
+	for range 2000 { // more than its output buffer holds
+		text = avr.Append(text, &end)
+	}
+	if _, err := conn.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	var blocks map[string]map[string]string
+	for range 100 {
+		time.Sleep(200 * time.Millisecond)
+		b, err := os.ReadFile(output)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Count(b, []byte("*"+end.String())) > 10 {
+			blocks = parseText(string(b))
+			break
+		}
+	}
+	if blocks == nil {
+		t.Fatal("the last frame was not decoded in 20 s")
+	}
+	compared := map[string]int{}
+	missing := 0
+	var m modes.Message
+	for i := range frames {
+		f := &frames[i]
+		theirs, ok := blocks[f.String()]
+		if !ok {
+			missing++ // three frames of the corpus have wrong bits
+			continue
+		}
+		if err := modes.Decode(f, &m); err != nil {
+			t.Errorf("%v: %v", f, err)
+			continue
+		}
+		sign := m.Callsign
+		if m.MB.OK {
+			if c := modes.InferCommB(nil, m.MB.V, nil); len(c) > 0 && c[0].Code == 0x20 {
+				sign = c[0].Register.Callsign
+			}
+		}
+		check := func(field string, ok bool, ours string) {
+			if !ok {
+				ours = ""
+			}
+			if theirs[field] != "" || ours != "" {
+				compared[field]++
+				if theirs[field] != ours {
+					t.Errorf("%v: %s: they %q, we %q", f, field, theirs[field], ours)
+				}
+			}
+		}
+		check("ICAO Address", true, strings.ToUpper(m.Address.String()))
+		check("Altitude", m.Altitude.OK, strconv.Itoa(int(m.Altitude.V.Feet)))
+		check("Squawk", m.Squawk.OK, m.Squawk.V.String())
+		check("Ident", sign.OK, sign.V.String())
+		check("Vertical rate", m.Velocity.VerticalRate.OK, strconv.Itoa(int(m.Velocity.VerticalRate.V)))
+		check("GNSS delta", m.Velocity.GeometricMinusBaro.OK, strconv.Itoa(int(m.Velocity.GeometricMinusBaro.V)))
+		check("Speed", m.Velocity.GroundSpeed.OK, strconv.Itoa(int(m.Velocity.GroundSpeed.V))) // they truncate
+		check("CPR latitude", m.Position.OK, strconv.Itoa(int(m.Position.V.Lat)))
+		check("CPR longitude", m.Position.OK, strconv.Itoa(int(m.Position.V.Lon)))
+	}
+	if missing > 3 {
+		t.Errorf("%d frames of %d were not decoded by them", missing, len(frames))
+	}
+	t.Logf("%d frames, %d not decoded by them, fields compared: %v", len(frames), missing, compared)
+}
+
+// parseText reads dump1090's description of each frame.
+func parseText(s string) map[string]map[string]string {
+	blocks := map[string]map[string]string{}
+	var block map[string]string
+	for l := range strings.Lines(s) {
+		l = strings.TrimRight(l, "\r\n")
+		if strings.HasPrefix(l, "*") {
+			block = map[string]string{}
+			blocks[strings.Trim(l, "*;")] = block
+			continue
+		}
+		key, value, ok := strings.Cut(strings.TrimSpace(l), ":")
+		if !ok || block == nil || !strings.HasPrefix(l, "  ") {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		if i := strings.LastIndexByte(value, '('); strings.HasPrefix(key, "CPR l") {
+			value = strings.Trim(value[i:], "()")
+		}
+		value, _, _ = strings.Cut(value, " ")
+		block[key] = value
+	}
+	return blocks
 }
 
 // TestIntegrationRTLTCP is acceptance 7: Debian's rtl_tcp, its librtlsdr
