@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -274,5 +275,63 @@ func TestCommBCorpus(t *testing.T) {
 	t.Logf("score 0.9 and up: %v; below: %d; no register: %d", found, doubtful, none)
 	if doubtful+none > total/50 {
 		t.Errorf("%d messages of %d are doubtful or of no register", doubtful+none, total)
+	}
+}
+
+// TestCommBIsConsistent judges the inference without a peer: what one aircraft
+// says in the same register within 20 seconds must agree with itself. A message
+// read as a wrong register gives numbers that jump.
+func TestCommBIsConsistent(t *testing.T) {
+	type report struct {
+		second int64
+		reg    Register
+	}
+	pairs := map[BDS]int{}
+	for _, file := range []string{"sample_data_commb_df20.csv.gz", "sample_data_commb_df21.csv.gz"} {
+		last := map[string]report{}
+		for _, l := range vectors.Lines(t, "modes/"+file) {
+			c := strings.Split(l, ",")
+			f := hexFrame(t, c[2])
+			second, err := strconv.ParseInt(c[0], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var m Message
+			Decode(&f, &m)
+			hint := State{}
+			if m.Altitude.OK {
+				hint.Altitude = Some(m.Altitude.V.Feet)
+			}
+			best := InferCommB(nil, m.MB.V, &hint)
+			if len(best) == 0 || best[0].Score < 0.95 {
+				continue
+			}
+			r, key := best[0].Register, c[1]+best[0].Code.String()
+			before, ok := last[key]
+			last[key] = report{second, r}
+			if dt := float64(second - before.second); ok && dt <= 20 {
+				pairs[r.Code]++
+				near := func(what string, a, b Opt[float64], limit float64) {
+					d := a.V - b.V
+					if what == "track" || what == "heading" {
+						d = signed(d)
+					}
+					if a.OK && b.OK && math.Abs(d) > limit {
+						t.Errorf("%s, BDS %v: %s %v, %v s before %v", c[2], r.Code, what, a.V, dt, b.V)
+					}
+				}
+				p := &before.reg
+				near("track", r.Track, p.Track, 15+4*dt)
+				near("heading", r.Heading, p.Heading, 15+4*dt)
+				near("ground speed", r.GroundSpeed, p.GroundSpeed, 40)
+				near("IAS", r.IAS, p.IAS, 40)
+				near("Mach", r.Mach, p.Mach, 0.08)
+				near("QNH", r.QNH, p.QNH, 25)
+			}
+		}
+	}
+	t.Logf("pairs of messages: %v", pairs)
+	if pairs[0x40] < 2000 || pairs[0x50] < 2000 || pairs[0x60] < 3000 {
+		t.Error("too few pairs to judge by")
 	}
 }
