@@ -39,42 +39,69 @@ func (x *index) codesBatch(keys *[batch]Key, codes *[batch]uint32) {
 		}
 	}
 	// What the second digit leads to: codes stay, the rest is sorted by kind.
-	var lists, others [batch]uint8
-	nl, no := 0, 0
+	var lists, tables, others [batch]uint8
+	nl, nt, no := 0, 0, 0
 	refs := x.refs
 	for i := range at {
 		ref := refs[at[i]]
 		codes[i] = ref
-		lists[nl&(batch-1)] = uint8(i)
 		kind := ref >> kindShift
-		nl += int(kind & ^(kind >> 1) & 1) // kindList
+		lists[nl&(batch-1)] = uint8(i)
+		nl += int(kind & ^(kind >> 1) & 1)
+		tables[nt&(batch-1)] = uint8(i)
+		nt += int(kind >> 1 & ^kind)
 		others[no&(batch-1)] = uint8(i)
-		no += int(kind >> 1) // kindPair, kindOther
+		no += int(kind >> 1 & kind)
 	}
-	for _, i := range lists[:nl] {
-		ref := codes[i&(batch-1)]
-		words := ref>>wordShift&7 + 1
-		o := ref & numberMax * 4
-		n := listAt(x.lists, o, words, uint32(keys[i&(batch-1)].Hi>>16)&0xffff)
-		at[i&(batch-1)] = o + words*8 + n*x.width
-	}
-	l, mask := x.lists, x.mask
+	width, mask := x.width, x.mask
 	deeper := false
+
+	l := x.lists
 	for _, i := range lists[:nl] {
-		c := binary.LittleEndian.Uint32(l[at[i&(batch-1)]:]) & mask
-		codes[i&(batch-1)] = c
+		i &= batch - 1
+		at[i] = listAt(l, codes[i], uint32(keys[i].Hi>>16)&0xffff, width)
+	}
+	for _, i := range lists[:nl] {
+		i &= batch - 1
+		c := binary.LittleEndian.Uint32(l[at[i]:]) & mask
+		codes[i] = c
 		deeper = deeper || c > x.maxCode
 	}
+
+	upper, lower := x.upper, x.lower
+	for _, i := range tables[:nt] {
+		i &= batch - 1
+		place := uint32(keys[i].Hi>>16) & 0xffff
+		up := &upper[codes[i]&numberMax<<4|place>>12]
+		b := up.bits()
+		block := place >> 6 & 63
+		at[i] = up.base + uint32(bits.OnesCount64(b<<(63-block)))
+		codes[i] = ^place & 63 & -uint32(b>>block&1)
+	}
+	for _, i := range tables[:nt] {
+		i &= batch - 1
+		low := &lower[at[i]]
+		at[i] = (low.base + uint32(bits.OnesCount64(low.bits()<<(codes[i]&63)))) * width
+	}
+	for _, i := range tables[:nt] {
+		i &= batch - 1
+		c := binary.LittleEndian.Uint32(x.codes[at[i]:]) & mask
+		codes[i] = c
+		deeper = deeper || c > x.maxCode
+	}
+
 	if deeper {
-		for _, i := range lists[:nl] {
-			if c := codes[i&(batch-1)]; c > x.maxCode {
-				k := keys[i&(batch-1)]
-				codes[i&(batch-1)] = x.deep(x.links[c-x.maxCode-1], k.Hi, k.Lo, 3)
+		for _, some := range [...][]uint8{lists[:nl], tables[:nt]} {
+			for _, i := range some {
+				i &= batch - 1
+				if c := codes[i]; c > x.maxCode {
+					codes[i] = x.deep(x.links[c-x.maxCode-1], keys[i].Hi, keys[i].Lo, 3)
+				}
 			}
 		}
 	}
 	for _, i := range others[:no] {
-		k := keys[i&(batch-1)]
-		codes[i&(batch-1)] = x.deep(codes[i&(batch-1)], k.Hi, k.Lo, 2)
+		i &= batch - 1
+		codes[i] = x.deep(codes[i], keys[i].Hi, keys[i].Lo, 2)
 	}
 }

@@ -109,12 +109,12 @@ func buildIndex(runs []run, maxCode uint32, dense bool) *index {
 	return nil
 }
 
-// finish trims the arrays and adds the bytes that loads of 4 bytes may touch
-// behind the last code.
+// finish trims the arrays and adds the bytes that a search may touch behind
+// the last list and a load of 4 bytes behind the last code.
 func (b *builder) finish() {
 	b.upper, b.lower, b.refs = trim(b.upper), trim(b.lower), trim(b.refs)
 	b.skips, b.links = trim(b.skips), trim(b.links)
-	b.lists = trim(append(b.lists, make([]byte, 4)...))
+	b.lists = trim(append(b.lists, make([]byte, listSpare)...))
 	b.codes = trim(append(b.codes, make([]byte, 4)...))
 }
 
@@ -267,7 +267,7 @@ func (b *builder) node(d uint, runs []run, before uint32) uint32 {
 		b.lists = append(b.lists, 0)
 	}
 	at := b.number(len(b.lists) / 4)
-	if n <= listMax {
+	if n <= groupMax {
 		words := max(1, (n+1)/3) // of n-1 places
 		b.places(items[1:], words)
 		b.values(items)
@@ -277,15 +277,19 @@ func (b *builder) node(d uint, runs []run, before uint32) uint32 {
 	for i := groupMax; i < n; i += groupMax {
 		heads = append(heads, items[i])
 	}
-	words := (len(heads) + 2) / 3
-	b.places(heads, words)
+	ref := at | kindOther<<kindShift
+	if n <= listMax {
+		b.places(heads, 1)
+		ref = at | kindList<<kindShift | headed | 3<<wordShift
+	} else {
+		b.places(heads, groupPlaces/8)
+	}
 	for i := 0; i < n; i += groupMax {
 		group := items[i:min(i+groupMax, n)]
-		b.places(group[1:], listWords)
+		b.places(group[1:], groupPlaces/8)
 		b.values(group)
-		b.lists = append(b.lists, make([]byte, (groupMax-len(group))*int(b.width))...)
 	}
-	return kindOther<<kindShift | uint32(words-1)<<wordShift | at
+	return ref
 }
 
 // places appends words of places.

@@ -21,10 +21,12 @@ import (
 // and on, digit by digit, where there are longer prefixes. An entry is a code
 // or leads to the node of the next digit. There are four kinds of nodes:
 //
-//	list   up to 25 entries: the places where they begin, three in a word,
-//	       then the codes, so that a cache line or two have it all. The three
-//	       places of a word are compared at once.
-//	pair   up to 325 entries: a list of every 25th place, then lists of 25
+//	list   up to 13 entries: the places where they begin, three in a word,
+//	       then the codes, so that a cache line or two have it all. Or up to
+//	       4 such groups, behind a word of the places where they begin. All
+//	       places are compared, three at once and without a branch.
+//	pair   up to 13 groups, behind 4 words; not at the third digit, where
+//	       most searches end
 //	table  a bitmap of 65,536 places in two levels
 //	skip   all runs have the next digits in common: these digits, a code for
 //	       addresses below them, one for those above, and the node behind
@@ -53,27 +55,25 @@ type cell struct{ lo, hi, base uint32 }
 
 func (c *cell) bits() uint64 { return uint64(c.lo) | uint64(c.hi)<<32 }
 
-// A reference is a code, or a kind and where the node is.
+// A reference is a code, or a kind and where the node is: its number, or its
+// offset in lists divided by 4.
 const (
 	kindShift = 30
 	kindCode  = 0
-	kindList  = 1 // words of places minus 1 in 3 bits, offset/4 in lists in 27
+	kindList  = 1
 	kindTable = 2
-	kindOther = 3 // pair, like a list, or skip
-	isSkip    = 1 << 29
-	// Fields of a reference: words minus 1 in 3 bits (in 2 for a pair, whose
-	// top bit is clear), number or offset in 27.
-	wordShift = 27
+	kindOther = 3       // pair, or skip
+	isSkip    = 1 << 29 // of kindOther
+	headed    = 1 << 29 // of kindList: there is more than one group
+	wordShift = 27      // of kindList: words of places minus 1 in 2 bits
 	numberMax = 1<<27 - 1
 	codeMax   = 1<<kindShift - 1
 
-	listWords = 8               // of three places
-	listMax   = 3*listWords + 1 // entries; the place of the first is always 0
-	pairWords = 4
-	groupMax  = listMax // entries of a list of a pair
-	pairMax   = (3*pairWords + 1) * groupMax
-	// groupPlaces is the room for the places of a group in bytes.
-	groupPlaces = 8 * listWords
+	groupPlaces = 32 // bytes: 4 words of three places
+	groupMax    = 13 // entries; the place of the first is known
+	listMax     = 4 * groupMax
+	pairMax     = groupMax * groupMax
+	listSpare   = 48 // bytes that a search may read behind a list
 )
 
 // skip is a node that stands for digits which all runs below have in common.
@@ -133,25 +133,32 @@ func above(word, x uint64) uint64 { return (word - x) >> laneTop & lanes }
 // sumLanes adds up lanes.
 func sumLanes(w uint64) uint32 { return uint32(w*lanes>>(2*laneBits)) & (1<<laneBits - 1) }
 
-// listAt returns how many of the places in words at an offset are not behind
-// the digit.
-func listAt(lists []byte, at, words, place uint32) uint32 {
-	x, not := uint64(place)*lanes, uint64(0)
-	for b := lists[at:][:words*8]; len(b) >= 8; b = b[8:] {
-		not += above(binary.LittleEndian.Uint64(b), x)
-	}
-	return 3*words - sumLanes(not)
-}
-
-// groupAt is listAt for the words of a group.
+// groupAt returns how many of the places of a full group at an offset are not
+// behind the digit.
 func groupAt(lists []byte, at, place uint32) uint32 {
 	x := uint64(place) * lanes
 	b := (*[groupPlaces]byte)(lists[at:])
-	not := above(binary.LittleEndian.Uint64(b[0:8]), x) + above(binary.LittleEndian.Uint64(b[8:16]), x)
-	not += above(binary.LittleEndian.Uint64(b[16:24]), x) + above(binary.LittleEndian.Uint64(b[24:32]), x)
-	not += above(binary.LittleEndian.Uint64(b[32:40]), x) + above(binary.LittleEndian.Uint64(b[40:48]), x)
-	not += above(binary.LittleEndian.Uint64(b[48:56]), x) + above(binary.LittleEndian.Uint64(b[56:64]), x)
-	return 3*listWords - sumLanes(not)
+	not := above(binary.LittleEndian.Uint64(b[0:8]), x) + above(binary.LittleEndian.Uint64(b[8:16]), x) +
+		above(binary.LittleEndian.Uint64(b[16:24]), x) + above(binary.LittleEndian.Uint64(b[24:32]), x)
+	return groupMax - 1 - sumLanes(not)
+}
+
+// listAt returns the offset of the code of a place in a list. It compares 4
+// words of the group even if there are fewer: with all bits set, a word is
+// above everything, and what follows a list is never out of bounds.
+func listAt(lists []byte, ref, place, width uint32) uint32 {
+	x := uint64(place) * lanes
+	at := ref & numberMax * 4
+	head := -(ref >> 29 & 1) // all ones if headed
+	group := (3 - sumLanes(above(binary.LittleEndian.Uint64(lists[at:]), x))) & head
+	at += 8&head + group*(groupPlaces+groupMax*width)
+	more := int64(ref >> wordShift & 3) // words behind the first
+	b := (*[groupPlaces]byte)(lists[at:])
+	not := above(binary.LittleEndian.Uint64(b[0:8]), x) +
+		above(binary.LittleEndian.Uint64(b[8:16])|uint64((more-1)>>63), x) +
+		above(binary.LittleEndian.Uint64(b[16:24])|uint64((more-2)>>63), x) +
+		above(binary.LittleEndian.Uint64(b[24:32])|uint64((more-3)>>63), x)
+	return at + 8 + 8*uint32(more) + (groupMax-1-sumLanes(not))*width
 }
 
 // code returns the code of an address. It is one function on purpose: what it
@@ -179,13 +186,21 @@ func (x *index) code(hi, lo uint64) uint32 {
 	case kindCode:
 		return ref
 	case kindList:
-		words := ref>>wordShift&7 + 1
-		at := ref & numberMax * 4
-		w, not := uint64(place)*lanes, uint64(0)
-		for b := x.lists[at:][:words*8]; len(b) >= 8; b = b[8:] {
-			not += above(binary.LittleEndian.Uint64(b), w)
+		// listAt
+		x3 := uint64(place) * lanes
+		at := uint64(ref & numberMax * 4)
+		lists := x.lists
+		if ref&headed != 0 {
+			at += 8 + uint64(3-sumLanes(above(binary.LittleEndian.Uint64(lists[at:]), x3)))*uint64(groupPlaces+groupMax*x.width)
 		}
-		c = binary.LittleEndian.Uint32(x.lists[at+words*8+(3*words-sumLanes(not))*x.width:]) & x.mask
+		more := int64(ref >> wordShift & 3)
+		b := (*[groupPlaces]byte)(lists[at:])
+		not := above(binary.LittleEndian.Uint64(b[0:8]), x3) +
+			above(binary.LittleEndian.Uint64(b[8:16])|uint64((more-1)>>63), x3) +
+			above(binary.LittleEndian.Uint64(b[16:24])|uint64((more-2)>>63), x3) +
+			above(binary.LittleEndian.Uint64(b[24:32])|uint64((more-3)>>63), x3)
+		at += 8 + 8*uint64(more) + uint64((groupMax-1-sumLanes(not))*x.width)
+		c = binary.LittleEndian.Uint32(lists[at:]) & x.mask
 	case kindTable:
 		up := &x.upper[ref&numberMax<<4|place>>12]
 		b := up.bits()
@@ -218,16 +233,13 @@ func (x *index) deep(ref uint32, hi, lo uint64, d uint) uint32 {
 		case kindCode:
 			return ref
 		case kindList:
-			words := ref>>wordShift&7 + 1
-			at := ref & numberMax * 4
-			c = x.load(x.lists, at+words*8+listAt(x.lists, at, words, place)*x.width)
+			c = x.load(x.lists, listAt(x.lists, ref, place, x.width))
 		case kindTable:
 			c = x.load(x.codes, x.tableAt(ref&numberMax, place)*x.width)
 		default:
 			if ref&isSkip == 0 {
-				words := ref>>wordShift&3 + 1
 				at := ref & numberMax * 4
-				at += words*8 + listAt(x.lists, at, words, place)*(groupPlaces+groupMax*x.width)
+				at += groupPlaces + groupAt(x.lists, at, place)*(groupPlaces+groupMax*x.width)
 				c = x.load(x.lists, at+groupPlaces+groupAt(x.lists, at, place)*x.width)
 				break
 			}
