@@ -153,7 +153,7 @@ func lower(c byte) byte {
 func DomainToASCII(domain string) (string, error) {
 	d := strings.TrimSuffix(domain, ".")
 	if isASCII(d) {
-		d = lowerASCII([]byte(d))
+		d = strings.ToLower(d) // returns d itself if there is nothing to do
 	} else {
 		a, err := idna.Lookup.ToASCII(d)
 		if err != nil {

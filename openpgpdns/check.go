@@ -99,7 +99,7 @@ func (k *checker) find(local string) (Entry, error) {
 	if !ok {
 		return Entry{}, nil
 	}
-	e, _, err := k.c.entry(int(i), nil)
+	e, _, err := k.c.entry(int(i), nil, false)
 	return e, err
 }
 

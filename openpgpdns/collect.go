@@ -72,6 +72,7 @@ type Collection struct {
 
 // slot is one address, in the order in which addresses came up.
 type slot struct {
+	sum         [20]byte  // SHA-1 of the local part
 	first, last int32     // parts
 	octets      [2]uint32 // of version 4 and of version 6 keys
 	keys        [2]uint16
@@ -259,7 +260,7 @@ func (c *Collection) file(a Address, p part, octets int) {
 	if !known {
 		i = int32(len(c.slots))
 		c.index[sum] = i
-		c.slots = append(c.slots, slot{first: -1, last: -1})
+		c.slots = append(c.slots, slot{sum: sum, first: -1, last: -1})
 	}
 	s := &c.slots[i]
 	v := p.version >> 1 & 1 // 4: 0, 6: 1
@@ -327,7 +328,7 @@ type Entry struct {
 func (c *Collection) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for i := range c.slots {
-			e, _, err := c.entry(i, nil)
+			e, _, err := c.entry(i, nil, false)
 			if !yield(e, err) || err != nil {
 				return
 			}
@@ -336,9 +337,10 @@ func (c *Collection) Entries() iter.Seq2[Entry, error] {
 }
 
 // entry reads the i-th address. buf is scratch that e may share, as it may
-// share the memory of the spool; the grown scratch is returned.
-func (c *Collection) entry(i int, buf []byte) (e Entry, scratch []byte, err error) {
-	s := c.slots[i]
+// share the memory of the spool; the grown scratch is returned. e has only its
+// Keys if they are all that is wanted.
+func (c *Collection) entry(i int, buf []byte, onlyKeys bool) (e Entry, scratch []byte, err error) {
+	s := &c.slots[i]
 	e.Address.Domain = c.domain
 	buf = buf[:0]
 	var room [4][2]int
@@ -352,19 +354,24 @@ func (c *Collection) entry(i int, buf []byte) (e Entry, scratch []byte, err erro
 		if d, buf, err = c.spool.view(p.off, int(p.size), buf); err != nil {
 			return Entry{}, buf, err
 		}
-		fpr := d[1 : 1+d[0]]
-		d = d[1+d[0]:]
-		if d[0] > 0 && e.StrictLabel == "" {
-			e.StrictLabel = hex.EncodeToString(d[1 : 1+d[0]])
+		var fpr, strict, local []byte
+		fpr, d = d[1:1+d[0]], d[1+d[0]:]
+		strict, d = d[1:1+d[0]], d[1+d[0]:]
+		local, d = d[1:1+d[0]], d[1+d[0]:]
+		if !onlyKeys {
+			if len(strict) > 0 && e.StrictLabel == "" {
+				e.StrictLabel = hex.EncodeToString(strict)
+			}
+			if e.Address.Local == "" {
+				e.Address.Local = string(local)
+			}
 		}
-		d = d[1+d[0]:]
-		if e.Address.Local == "" {
-			e.Address.Local = string(d[1 : 1+d[0]])
-		}
-		d = d[1+d[0]:]
 		if n == s.first && p.next < 0 {
 			// One key, the usual case: its octets are fine where they are.
-			e.Keys, e.Fingerprints = d[:len(d):len(d)], [][]byte{fpr}
+			e.Keys = d[:len(d):len(d)]
+			if !onlyKeys {
+				e.Fingerprints = [][]byte{fpr}
+			}
 			return e, buf, nil
 		}
 		double := false
@@ -374,7 +381,9 @@ func (c *Collection) entry(i int, buf []byte) (e Entry, scratch []byte, err erro
 		if double {
 			continue
 		}
-		e.Fingerprints = append(e.Fingerprints, bytes.Clone(fpr))
+		if !onlyKeys {
+			e.Fingerprints = append(e.Fingerprints, bytes.Clone(fpr))
+		}
 		from := len(buf)
 		buf = append(buf, d...) // d lies in the spool, or behind len(buf)
 		spans = append(spans, [2]int{from, len(buf)})

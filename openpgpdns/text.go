@@ -3,8 +3,8 @@ package openpgpdns
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
 	"strconv"
-	"strings"
 )
 
 // Form is a way to write a record in a zone file.
@@ -64,7 +64,7 @@ func lineWidth(width int) int {
 func (r Record) AppendText(dst []byte, f Form, width int) []byte {
 	if f == GPG {
 		label, origin := cutLabel(r.Name)
-		return appendGPG(dst, label, origin, "", r.Type, r.Data)
+		return appendGPG(dst, label, origin, r.Type, r.Data)
 	}
 	dst = append(dst, r.Name...)
 	if r.HasTTL {
@@ -137,13 +137,17 @@ func appendWrapped(dst, data []byte, width int, hexadecimal bool) []byte {
 	return append(dst, " )\n"...)
 }
 
-// appendGPG writes a record in gpg's layout. comment holds whole lines.
-func appendGPG(dst []byte, label, origin, comment string, typ uint16, data []byte) []byte {
+// appendGPG writes a record in gpg's layout.
+func appendGPG(dst []byte, label, origin string, typ uint16, data []byte) []byte {
 	dst = append(dst, "$ORIGIN "...)
 	dst = append(dst, origin...)
 	dst = append(dst, '\n')
-	dst = append(dst, comment...)
 	dst = append(dst, label...)
+	return appendGPGData(dst, typ, data)
+}
+
+// appendGPGData writes what follows the label.
+func appendGPGData(dst []byte, typ uint16, data []byte) []byte {
 	dst = append(dst, " TYPE"...)
 	dst = strconv.AppendUint(dst, uint64(typ), 10)
 	dst = append(dst, ` \# `...)
@@ -152,13 +156,12 @@ func appendGPG(dst []byte, label, origin, comment string, typ uint16, data []byt
 		// 0006 0000 00 14 FINGERPRINT
 		for _, cut := range [][2]int{{0, 2}, {2, 4}, {4, 5}, {5, 6}, {6, len(data)}} {
 			dst = append(dst, ' ')
-			n := len(dst)
-			dst = hex.AppendEncode(dst, data[cut[0]:cut[1]])
-			copy(dst[n:], strings.ToUpper(string(dst[n:])))
+			dst = appendHEX(dst, data[cut[0]:cut[1]])
 		}
 		return append(dst, "\n\n"...)
 	}
 	dst = append(dst, " (\n"...)
+	dst = slices.Grow(dst, len(data)*2+len(data)/16+16)
 	for len(data) > 0 {
 		n := min(32, len(data))
 		dst = append(dst, '\t')
@@ -167,6 +170,15 @@ func appendGPG(dst []byte, label, origin, comment string, typ uint16, data []byt
 		data = data[n:]
 	}
 	return append(dst, "\t)\n\n"...)
+}
+
+// appendHEX writes hexadecimal digits in upper case.
+func appendHEX(dst, b []byte) []byte {
+	const digits = "0123456789ABCDEF"
+	for _, c := range b {
+		dst = append(dst, digits[c>>4], digits[c&15])
+	}
+	return dst
 }
 
 // cutLabel splits the first label off an absolute name, for a line relative to
@@ -190,17 +202,12 @@ func cutLabel(name string) (label, rest string) {
 // out in UTF-8, which DNS servers take for other names; [OPENPGPKEY] makes
 // records that work.
 func AppendExportDANE(dst []byte, f Filter, c *Cert) ([]byte, error) {
+	f.Now = timeOf(f.now())
 	data, err := f.Append(make([]byte, 0, len(c.data)), c)
 	if err != nil {
 		return dst, err
 	}
-	for u := range c.UserIDs(timeOf(f.now())) {
-		if u.HasAddress && u.SelfSigned && !u.Revoked && !u.Expired {
-			_, domain, _ := mailbox(u.Bytes)
-			dst = appendGPG(dst, u.Address.DANELabel(), "_openpgpkey."+lowerASCII(domain)+".", gpgComment(c, u), TypeOPENPGPKEY, data)
-		}
-	}
-	return dst, nil
+	return appendExport(dst, c, "_openpgpkey.", f.Now.Unix(), TypeOPENPGPKEY, data), nil
 }
 
 // AppendExportPKA appends what gpg 2.2 --export-options export-pka prints for a
@@ -208,37 +215,63 @@ func AppendExportDANE(dst []byte, f Filter, c *Cert) ([]byte, error) {
 func AppendExportPKA(dst []byte, c *Cert) []byte {
 	data := append(certHeader(CertIPGP), c.fprLen)
 	data = append(data, c.Fingerprint()...)
-	for u := range c.UserIDs(timeOf(0)) {
-		if u.HasAddress && u.SelfSigned {
-			_, domain, _ := mailbox(u.Bytes)
-			dst = appendGPG(dst, u.Address.WKDHash(), "_pka."+lowerASCII(domain)+".", gpgComment(c, u), TypeCERT, data)
+	return appendExport(dst, c, "_pka.", 0, TypeCERT, data)
+}
+
+// appendExport writes data under the name of each user ID of c that gpg
+// exports: for OPENPGPKEY not the revoked and expired ones.
+func appendExport(dst []byte, c *Cert, prefix string, now int64, typ uint16, data []byte) []byte {
+	for i := 1; i < len(c.packets); {
+		end := c.group(i)
+		at := i
+		i = end
+		if c.packets[at].tag != tagUserID {
+			continue
 		}
+		uid := c.body(&c.packets[at])
+		local, domain, ok := mailbox(uid)
+		s := c.certState(at, end)
+		if !ok || s.sig < 0 || typ == TypeOPENPGPKEY && (s.revoked || c.packets[s.sig].expired(now)) {
+			continue
+		}
+		if _, err := DomainToASCII(string(domain)); err != nil {
+			continue
+		}
+		dst = append(dst, "$ORIGIN "...)
+		dst = append(dst, prefix...)
+		dst = appendLower(dst, domain)
+		dst = append(dst, ".\n; "...)
+		dst = appendHEX(dst, c.Fingerprint())
+		dst = append(dst, "\n; "...)
+		dst = appendComment(dst, uid)
+		dst = append(dst, '\n')
+		if typ == TypeOPENPGPKEY {
+			dst = AppendDANELabel(dst, local)
+		} else {
+			dst = AppendWKDHash(dst, local)
+		}
+		dst = appendGPGData(dst, typ, data)
 	}
 	return dst
 }
 
-func gpgComment(c *Cert, u UserID) string {
-	return "; " + strings.ToUpper(hex.EncodeToString(c.Fingerprint())) + "\n; " + commentText(u.Bytes) + "\n"
-}
-
-// commentText makes a user ID fit for a comment of a zone file: a control
+// appendComment makes a user ID fit for a comment of a zone file: a control
 // character must not end the line.
-func commentText(uid []byte) string {
-	var b strings.Builder
+func appendComment(dst, uid []byte) []byte {
 	for _, c := range uid {
 		switch {
 		case c == '\n':
-			b.WriteString(`\n`)
+			dst = append(dst, `\n`...)
 		case c == '\r':
-			b.WriteString(`\r`)
+			dst = append(dst, `\r`...)
 		case c < ' ' || c == 0x7f:
-			b.WriteString(`\x`)
-			b.WriteString(hex.EncodeToString([]byte{c}))
+			dst = append(dst, `\x`...)
+			dst = hex.AppendEncode(dst, []byte{c})
 		default:
-			b.WriteByte(c)
+			dst = append(dst, c)
 		}
 	}
-	return b.String()
+	return dst
 }
 
 // certTypeName returns the mnemonic of a certificate type, or "".

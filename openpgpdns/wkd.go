@@ -140,7 +140,8 @@ func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, r *Report)
 		wg.Go(func() {
 			f := fileWriter{dir: dir, fresh: fresh}
 			var e Entry
-			var buf, hash []byte
+			var buf []byte
+			var hash [32]byte
 			var err error
 			for {
 				i := int(next.Add(1)) - 1
@@ -148,12 +149,12 @@ func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, r *Report)
 					return
 				}
 				if err = ctx.Err(); err == nil {
-					e, buf, err = c.entry(i, buf)
+					e, buf, err = c.entry(i, buf, true)
 				}
 				if err == nil && len(e.Keys) > 0 {
-					hash = AppendWKDHash(hash[:0], []byte(e.Address.Local))
+					zBase32.Encode(hash[:], c.slots[i].sum[:])
 					var changed bool
-					if changed, err = f.update(string(hash), e.Keys); changed {
+					if changed, err = f.update(string(hash[:]), e.Keys); changed {
 						written.Add(1)
 					} else if err == nil {
 						unchanged.Add(1)
