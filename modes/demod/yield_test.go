@@ -36,6 +36,9 @@ func TestYield(t *testing.T) {
 		{demod.EffortDefault, 2.0e6, centred, 20, 99.7, 0, 0},
 		{demod.EffortMax, 2.0e6, centred, 10, 95, 0, 0},
 	} {
+		if testing.Short() && c.effort != demod.EffortDefault {
+			continue
+		}
 		rec := synth.Scenario{Rate: c.rate, Messages: 1000, SNR: c.snr, OffsetHz: c.offset, Seed: 1234}.Make()
 		got := frames(t, demod.Config{Rate: int(c.rate), Effort: c.effort}, synth.AppendUC8(nil, rec.IQ), nil)
 		right, wrong := score(rec, got)
@@ -49,10 +52,10 @@ func TestYield(t *testing.T) {
 }
 
 func TestNoFalseFramesInNoise(t *testing.T) {
-	blocks := 20 // of a million samples
 	if testing.Short() {
-		blocks = 1
+		t.Skip("millions of samples")
 	}
+	const blocks = 20 // of a million samples
 	rng := rand.New(rand.NewPCG(99, 99))
 	var demods []*demod.Demodulator
 	for _, e := range efforts {
