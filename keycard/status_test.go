@@ -26,7 +26,6 @@ func TestRecordedStatus(t *testing.T) {
 		algorithms string
 		keys       bool // fingerprints are there
 		kdf        bool
-		signatures int
 	}
 	blank := want{pin: [3]int{3, 0, 3}, algorithms: "rsa2048 rsa2048 rsa2048"}
 	with := func(w want, f func(*want)) want { f(&w); return w }

@@ -98,8 +98,6 @@ type Card struct {
 	n         int
 	dirty     bool
 	keys      [4]crypto.PrivateKey
-	root      *x509.Certificate
-	busy      chan struct{} // one command at a time, also through faults
 }
 
 // state is what survives loss of power.
@@ -133,7 +131,7 @@ type slot struct {
 
 // New makes a card, or loads it from its file.
 func New(cfg Config) (*Card, error) {
-	c := &Card{cfg: cfg, busy: make(chan struct{}, 1)}
+	c := &Card{cfg: cfg}
 	loaded, err := c.load()
 	if err != nil {
 		return nil, err
