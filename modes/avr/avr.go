@@ -45,17 +45,19 @@ func appendHex(b []byte, f *modes.Frame) []byte {
 	return append(b, ';', '\n')
 }
 
-func nibble(c byte) byte {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0'
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10
-	case c >= 'A' && c <= 'F':
-		return c - 'A' + 10
+// nibbles holds the value of each hexadecimal digit, 0xFF for other bytes.
+var nibbles = func() (t [256]byte) {
+	for c := range t {
+		t[c] = 0xFF
 	}
-	return 0xFF
-}
+	for i := range byte(16) {
+		t[upper[i]] = i
+		t[upper[i]|0x20] = i // of digits the same
+	}
+	return
+}()
+
+func nibble(c byte) byte { return nibbles[c] }
 
 // Parse reads one line, without regard to space around it, into f. It returns
 // [ErrLine] and leaves f alone when the line is nothing known. Mode A/C replies
@@ -106,12 +108,14 @@ func parse(start byte, digits []byte, f *modes.Frame) error {
 	if !g.HasTime {
 		g.Time12 = 0
 	}
+	bad := byte(0)
 	for i := range n / 2 {
 		hi, lo := nibble(digits[prefix+2*i]), nibble(digits[prefix+2*i+1])
-		if hi > 15 || lo > 15 {
-			return ErrLine
-		}
+		bad |= hi | lo
 		g.Data[i] = hi<<4 | lo
+	}
+	if bad > 15 {
+		return ErrLine
 	}
 	*f = g
 	return nil

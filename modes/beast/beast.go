@@ -1,6 +1,8 @@
 package beast
 
 import (
+	"bytes"
+	"encoding/binary"
 	"io"
 	"iter"
 	"math"
@@ -47,25 +49,22 @@ func appendBody(b []byte, t uint64, hasTime bool, signal float32, hasSignal bool
 	if !hasTime {
 		t = 0
 	}
-	for s := 40; s >= 0; s -= 8 {
-		b = appendEscaped(b, byte(t>>s))
-	}
-	level := byte(0)
+	var body [7 + 14]byte
+	binary.BigEndian.PutUint64(body[:], t<<16)
+	body[6] = 0
 	if hasSignal {
-		level = byte(max(1, min(255, math.Round(255*math.Pow(10, float64(signal)/20)))))
+		const perDB = math.Log2E * math.Ln10 / 20 // octaves of amplitude
+		body[6] = byte(max(1, min(255, math.Round(255*math.Exp2(float64(signal)*perDB)))))
 	}
-	b = appendEscaped(b, level)
-	for _, c := range data {
-		b = appendEscaped(b, c)
+	rest := body[:7+copy(body[7:], data)]
+	for {
+		n := bytes.IndexByte(rest, escape)
+		if n < 0 {
+			return append(b, rest...)
+		}
+		b = append(append(b, rest[:n+1]...), escape)
+		rest = rest[n+1:]
 	}
-	return b
-}
-
-func appendEscaped(b []byte, c byte) []byte {
-	if c == escape {
-		b = append(b, c)
-	}
-	return append(b, c)
 }
 
 // Stats counts what a Decoder saw.
@@ -111,26 +110,39 @@ func (d *Decoder) Feed(data []byte, emit func(*modes.Frame)) {
 			d.levels[1+i] = float32(20 * math.Log10(float64(1+i)/255))
 		}
 	}
-	for i := 0; i < len(data); i++ {
-		c := data[i]
+	for len(data) > 0 {
 		switch {
 		case d.escaped:
 			d.escaped = false
+			c := data[0]
+			data = data[1:]
 			if c != escape {
 				d.begin(c)
+			} else if d.kind == 0 {
+				d.stats.Skipped++
+			} else { // a doubled escape is one byte of data
+				d.body[d.n] = c
+				d.n++
+			}
+		case d.kind == 0:
+			n := bytes.IndexByte(data, escape)
+			if n < 0 {
+				d.stats.Skipped += uint64(len(data))
+				return
+			}
+			d.stats.Skipped += uint64(n)
+			data, d.escaped = data[n+1:], true
+		default:
+			part := data[:min(d.need-d.n, len(data))]
+			if n := bytes.IndexByte(part, escape); n >= 0 {
+				d.n += copy(d.body[d.n:], part[:n])
+				data, d.escaped = data[n+1:], true
 				continue
 			}
-			// A doubled escape is one byte of data.
-		case c == escape:
-			d.escaped = true
-			continue
+			d.n += copy(d.body[d.n:], part)
+			data = data[len(part):]
 		}
-		if d.kind == 0 {
-			d.stats.Skipped++
-			continue
-		}
-		d.body[d.n] = c
-		if d.n++; d.n == d.need {
+		if d.kind != 0 && d.n == d.need {
 			d.finish(emit)
 		}
 	}

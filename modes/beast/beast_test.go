@@ -68,7 +68,7 @@ func TestGPSTime(t *testing.T) {
 	stamp := uint64(3600)<<30 | 500_000_000
 	b := []byte{escape, typeShort}
 	for s := 40; s >= 0; s -= 8 {
-		b = appendEscaped(b, byte(stamp>>s))
+		b = append(b, byte(stamp>>s)) // holds no escape
 	}
 	b = append(b, 1)
 	b = append(b, unhex(t, "5d4b002c1be761")...)

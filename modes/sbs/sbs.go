@@ -21,18 +21,21 @@ type Type uint8
 
 // Types.
 const (
-	Identification    Type = 1 // extended squitter identification
-	SurfacePosition   Type = 2
-	AirbornePosition  Type = 3
-	AirborneVelocity  Type = 4
-	SurveillanceAlt   Type = 5 // DF4, 20
-	SurveillanceID    Type = 6 // DF5, 21
-	AirToAir          Type = 7 // DF0, 16
-	AllCallReply      Type = 8 // DF11
-	numFields              = 22
-	dateLayout             = "2006/01/02"
-	timeLayout             = "15:04:05.000"
-	timeLayoutVarious      = "15:04:05" // Parse accepts any fraction
+	Identification   Type = 1 // extended squitter identification
+	SurfacePosition  Type = 2
+	AirbornePosition Type = 3
+	AirborneVelocity Type = 4
+	SurveillanceAlt  Type = 5 // DF4, 20
+	SurveillanceID   Type = 6 // DF5, 21
+	AirToAir         Type = 7 // DF0, 16
+	AllCallReply     Type = 8 // DF11
+)
+
+const (
+	numFields  = 22
+	dateLayout = "2006/01/02"
+	timeWrite  = "15:04:05.000"
+	timeRead   = "15:04:05" // any fraction, or none
 )
 
 // A Message is one line.
@@ -134,7 +137,7 @@ func (s *Message) Append(b []byte) []byte {
 			b = append(b, ',')
 			continue
 		}
-		b = t.AppendFormat(append(t.AppendFormat(b, dateLayout), ','), timeLayout)
+		b = t.AppendFormat(append(t.AppendFormat(b, dateLayout), ','), timeWrite)
 	}
 	b = append(b, ',')
 	if s.Callsign.OK {
@@ -239,7 +242,7 @@ func Parse(line []byte, s *Message) error {
 		if len(d) == 0 && len(c) == 0 {
 			return
 		}
-		t, err := time.Parse(dateLayout+" "+timeLayoutVarious, string(d)+" "+string(c))
+		t, err := time.Parse(dateLayout+" "+timeRead, string(d)+" "+string(c))
 		if err != nil {
 			fail(field)
 			return time.Time{}
