@@ -239,7 +239,7 @@ func sweep(runs []run, rs []codedRoute, lengths bool) []run {
 // A filler turns runs into the arrays of a snapshot. It is told the entry of
 // each /24 that differs from the one before, in order.
 type filler struct {
-	entries, lengths []byte
+	entries, lengths []byte // entries has room behind the last
 	width            int
 	count            uint32 // entries so far
 	cells            []cell
@@ -250,9 +250,11 @@ type filler struct {
 }
 
 func (f *filler) append(code uint32, slen uint8, lengths bool) {
-	var b [4]byte
-	binary.LittleEndian.PutUint32(b[:], code)
-	f.entries = append(f.entries, b[:f.width]...)
+	at := int(f.count) * f.width
+	if at+4 > len(f.entries) {
+		f.entries = append(f.entries, make([]byte, len(f.entries)/4+64)...)
+	}
+	binary.LittleEndian.PutUint32(f.entries[at:], code) // the next covers what is too much
 	if lengths {
 		f.lengths = append(f.lengths, slen)
 	}
@@ -281,7 +283,7 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 	width := max(1, (bits.Len32(c.max+1)+7)/8) // the code of all ones must not be a value's
 	mask := uint32(1<<(8*width) - 1)
 	f := &filler{width: width, base: ^uint32(0)}
-	f.entries = make([]byte, 0, len(runs)*width+16)
+	f.entries = make([]byte, len(runs)*width+64)
 	if o.Prefixes {
 		f.lengths = make([]byte, 0, len(runs))
 	}
@@ -356,7 +358,7 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 			s.deep[i] = slot{id<<8 | (f.count - first - 1), first}
 		}
 	}
-	s.entries = append(f.entries, 0, 0, 0)
+	s.entries = f.entries[: int(f.count)*width+3 : int(f.count)*width+3]
 	s.lengths, s.width, s.mask = f.lengths, uint32(width), mask
 	if c.inline {
 		s.shift = inlineShift[V]()
@@ -386,7 +388,7 @@ func (f *filler) topTable() *[topCells]cell {
 // room for spare more.
 func (f *filler) spread(spare int, lengths bool) {
 	top, w := f.topTable(), f.width
-	entries := make([]byte, 1<<24*w, (1<<24+spare)*w+3)
+	entries := make([]byte, (1<<24+spare)*w+4)
 	hugePages(entries, false)
 	var lens []byte
 	if lengths {

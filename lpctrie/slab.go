@@ -115,10 +115,14 @@ func (t *Table[V]) freeRec(i uint32) {
 	t.freeRecs = i
 }
 
-// grown returns the slice with room for n more elements: an eighth more than
-// now, where append would take a quarter.
+// grown returns the slice with room for n more elements: when it is large a
+// seventh more than now, where append would take a quarter.
 func grown[T any](s []T, n int) []T {
-	c := cap(s) + max(n, cap(s)/8, 64)
+	more := cap(s) / 7
+	if cap(s) < 1<<14 {
+		more = cap(s)
+	}
+	c := cap(s) + max(n, more, 64)
 	out := make([]T, len(s), c)
 	copy(out, s)
 	return out
