@@ -117,7 +117,11 @@ func (b *block) bareCandidate(m, length int) {
 	for i := range shortBits {
 		errors += wrong(abs32(e[t.one[i]]-e[t.zero[i]]) * k)
 	}
+	if b.tail(e, length) < 0.35*(sum+diff)/(2*first) {
+		b.stats.Short++
+		return
+	}
 	b.bareStart = true
-	b.attempt(m, (sum+diff)/2/first*4, length, errors, (sum+diff)/2/first, hard)
+	b.attempt(m, (sum+diff)/2/first*4, length, errors, hard)
 	b.bareStart = false
 }

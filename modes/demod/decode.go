@@ -75,8 +75,8 @@ func formatCost(diff *[5]float32, mean float32, df int) float32 {
 // vouched reports whether the parity vouches for a hard decision: it is zero
 // for a squitter or an all-call reply, a possible interrogator code for an
 // all-call reply of an aircraft that was heard, or the address of one for
-// other replies.
-func (b *block) vouched(f *[14]byte, bits int) bool {
+// other replies. weight gives the log likelihood ratio of a bit.
+func (b *block) vouched(f *[14]byte, bits int, weight func(i int) float32) bool {
 	df := f[0] >> 3
 	if bits == longBits {
 		switch df {
@@ -90,7 +90,17 @@ func (b *block) vouched(f *[14]byte, bits int) bool {
 	switch df {
 	case 11:
 		r := modes.Remainder(f[:7])
-		return r == 0 || r < 0x50 && slices.Contains(b.known, uint32(f[1])<<16|uint32(f[2])<<8|uint32(f[3]))
+		if r == 0 || r >= 0x50 {
+			return r == 0
+		}
+		// Behind a code no parity stands: each of its bits must be sure.
+		const sureBit = 12
+		for i := shortBits - 7; i < shortBits; i++ {
+			if weight(i) < sureBit {
+				return false
+			}
+		}
+		return slices.Contains(b.known, uint32(f[1])<<16|uint32(f[2])<<8|uint32(f[3]))
 	case 0, 4, 5:
 		return slices.Contains(b.known, modes.Remainder(f[:7]))
 	}
@@ -110,7 +120,7 @@ func (b *block) decode(m int, g float32) {
 	if hard[0]&0x80 != 0 {
 		bits = longBits
 	}
-	if b.vouched(&hard, bits) {
+	if b.vouched(&hard, bits, func(i int) float32 { return abs32(e[t.one[i]]-e[t.zero[i]]) * 2 / b.noise }) {
 		b.stats.Energy++
 		clear(hard[bits/8:])
 		start, level := b.fineTime(m, bits)
@@ -138,46 +148,49 @@ func (b *block) decode(m int, g float32) {
 		d5[i] = e[t.one[i]] - e[t.zero[i]]
 	}
 	mean := diff / shortBits
-	squitter := min(formatCost(&d5, mean, 17), formatCost(&d5, mean, 18))
-	reply, replyBits := bestReply(&d5, mean)
-	if squitter > b.lim.dfWeak && reply > b.lim.dfWeak {
+	long := min(formatCost(&d5, mean, 17), formatCost(&d5, mean, 18), replyCost(&d5, mean, longReplies))
+	short := replyCost(&d5, mean, shortReplies)
+	if long > b.lim.dfWeak && short > b.lim.dfWeak {
 		b.stats.Format++
 		return
 	}
-	level := (sum + diff) / (2 * shortBits)
+	// The signal must last to the end of the frame.
+	level := 0.35 * (sum + diff) / (2 * shortBits)
+	tryLong := long <= b.lim.dfWeak && b.tail(e, longBits) >= level
+	tryShort := short <= b.lim.dfWeak && (short <= long || !tryLong) && b.tail(e, shortBits) >= level
 	switch {
-	case squitter > b.lim.dfWeak || reply < squitter && replyBits == longBits:
-		b.attempt(m, g, replyBits, errors, level, hard)
-	case reply > min(squitter, b.lim.dfWeak):
-		b.attempt(m, g, longBits, errors, level, hard)
-	default: // both are possible, the shorter is the likelier
-		b.attempt(m, g, shortBits, errors, level, hard)
-		if m >= b.busyUntil {
+	case tryShort:
+		b.attempt(m, g, shortBits, errors, hard)
+		if tryLong && m >= b.busyUntil { // another signal may follow at once, or hide the format
 			b.stats.Twice++
-			b.attempt(m, g, longBits, errors, level, hard)
+			b.attempt(m, g, longBits, errors, hard)
 		}
+	case tryLong:
+		b.attempt(m, g, longBits, errors, hard)
+	default:
+		b.stats.Short++
 	}
 }
 
-// attempt takes a candidate for a frame of the given length. The expected
-// number of wrong bits and the level are those of its first 56 bits.
-func (b *block) attempt(m int, g float32, bits int, errors, level float32, hard [14]byte) {
+// tail returns the mean energy of the pulses of the last bits of a frame.
+func (b *block) tail(e []float32, bits int) float32 {
+	const tail = 24
+	var sum float32
+	one, zero := b.t.one[bits-tail:bits], b.t.zero[bits-tail:bits]
+	for i, p := range one {
+		x, y := e[p], e[zero[i]]
+		sum += x + y + abs32(x-y)
+	}
+	return sum / (2 * tail)
+}
+
+// attempt takes a candidate for a frame of the given length. errors is the
+// expected number of wrong bits among its first 56.
+func (b *block) attempt(m int, g float32, bits int, errors float32, hard [14]byte) {
 	e, t := b.e[m:], b.t
 	k := 2 / b.noise
 	for i := shortBits; i < bits; i++ {
 		errors += wrong(abs32(e[t.one[i]]-e[t.zero[i]]) * k)
-	}
-	// The signal must last to the end of the frame.
-	const tail = 24
-	var sum, diff float32
-	for i := bits - tail; i < bits; i++ {
-		x, y := e[t.one[i]], e[t.zero[i]]
-		sum += x + y
-		diff += abs32(x - y)
-	}
-	if (sum+diff)/(2*tail) < 0.35*level {
-		b.stats.Short++
-		return
 	}
 	if errors > b.lim.errors*float32(bits)/longBits {
 		b.stats.Errors++
@@ -192,23 +205,24 @@ func wrong(l float32) float32 {
 	return 1 / (2 + l*(1+l*(1.0/2+l*(1.0/6+l*(1.0/24+l*(1.0/120))))))
 }
 
-// replies are the formats other than 17 and 18 that are in use; from 24 up
-// only the first two bits count.
-var replies = [...]int{0, 4, 5, 11, 16, 20, 21}
+// The formats with address parity and the all-call reply, by their length.
+// From 24 up only the first two bits count.
+var (
+	shortReplies = []int{0, 4, 5, 11}
+	longReplies  = []int{16, 20, 21, 24}
+)
 
-// bestReply returns the smallest formatCost of the other formats, and the
-// length of such a frame.
-func bestReply(d *[5]float32, mean float32) (cost float32, bits int) {
-	cost, bits = (max(0, -d[0])+max(0, -d[1]))/mean, longBits // DF24
-	for _, df := range replies {
-		if c := formatCost(d, mean, df); c < cost {
-			cost, bits = c, shortBits
-			if df >= 16 {
-				bits = longBits
-			}
+// replyCost returns the smallest formatCost of some formats.
+func replyCost(d *[5]float32, mean float32, formats []int) float32 {
+	cost := float32(math.Inf(1))
+	for _, df := range formats {
+		if df == 24 {
+			cost = min(cost, (max(0, -d[0])+max(0, -d[1]))/mean)
+		} else {
+			cost = min(cost, formatCost(d, mean, df))
 		}
 	}
-	return cost, bits
+	return cost
 }
 
 func energyMargin(e []float32, t *template, bits int) float32 {
@@ -319,7 +333,7 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 		b.matched(start, bits, bin)
 		f, margin = b.incoherent(bits)
 	}
-	if b.vouched(&f, bits) {
+	if b.vouched(&f, bits, func(i int) float32 { return abs32(b.diff[i]) * 2 / b.noise }) {
 		b.stats.Matched++
 		b.certify(m, g, bits, start, level, &f, margin)
 		return
@@ -350,7 +364,7 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 		least, sum = min(least, abs32(l)), sum+abs32(l)
 	}
 	h := pack(w)
-	if b.vouched(&h, bits) {
+	if b.vouched(&h, bits, func(i int) float32 { return abs32(b.llr[i]) }) {
 		b.stats.Trellis++
 		b.certify(m, g, bits, start, level, &h, least*float32(bits)/max(sum, 1e-30))
 		return

@@ -148,7 +148,7 @@ const (
 	teachScore = 10
 	// replyScore is asked of a reply with address parity, repaired or not. It
 	// is as sure as its score only if it is a reply at all.
-	replyScore = 8
+	replyScore = 6
 )
 
 // lnRight returns ln(Q) of bits with these log likelihood ratios.

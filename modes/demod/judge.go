@@ -40,6 +40,7 @@ type judge struct {
 	depth    int
 	llr      [longBits]float32
 	heard    []heard
+	codes    [0x50]uint32 // all-call replies heard with each interrogator code
 	last     [recent]mark
 	nextLast int
 	frame    modes.Frame // handed to emit
@@ -86,6 +87,7 @@ func (j *judge) reading(r *reading, emit func(*modes.Frame)) {
 	reason := modes.Accepted
 	for i := range r.nHard {
 		f.Data, f.Margin = r.hard[i], r.margin[i]
+		f.Repaired = 0
 		if r.soft && f.DF() != 11 && f.DF() != 17 && f.DF() != 18 && parityScore+r.lnQ-j.crowd() < replyScore {
 			reason = modes.RejectedParity // too many bits may be wrong
 			continue
@@ -93,6 +95,16 @@ func (j *judge) reading(r *reading, emit func(*modes.Frame)) {
 		if r.bare && !j.heardClear(f) {
 			reason = modes.RejectedAddress
 			continue
+		}
+		if f.DF() == 11 && f.Bits == 56 && r.soft {
+			if i > 0 || !j.code(r, f) {
+				reason = modes.RejectedCode
+				continue
+			}
+			if f.Repaired > 0 {
+				j.emit(f, r.start, emit)
+				return
+			}
 		}
 		if reason = j.filter.Match(f, f.Time12); reason == modes.Accepted {
 			j.learn(f)
@@ -148,11 +160,52 @@ func clearAddress(f *modes.Frame) uint32 {
 // may fit by chance.
 func (j *judge) crowd() float32 { return float32(math.Log(float64(max(1, len(j.heard))))) }
 
+// code decides which interrogator code an all-call reply of a heard aircraft
+// has. The parity says nothing about the seven bits that it is laid over, so
+// among all codes the likeliest is taken, by the bits and by how often each
+// was heard, if it is clearly so. It
+// sets them in f.
+func (j *judge) code(r *reading, f *modes.Frame) bool {
+	rem := f.Remainder()
+	if rem >= 0x80 || !j.heardClear(f) {
+		return true // Match decides
+	}
+	const clearly = 6
+	best, bestCost, second := uint32(0), float32(math.Inf(1)), float32(math.Inf(1))
+	for c := range uint32(len(j.codes)) {
+		if c == 0x10 {
+			continue // no such code
+		}
+		cost := float32(-math.Log(float64(j.codes[c]) + 0.2))
+		for x := rem ^ c; x != 0; x &= x - 1 {
+			cost += abs32(r.llr[shortBits-1-bits.TrailingZeros32(x)])
+		}
+		if cost < bestCost {
+			best, bestCost, second = c, cost, bestCost
+		} else if cost < second {
+			second = cost
+		}
+	}
+	if second-bestCost < clearly {
+		return false
+	}
+	if x := rem ^ best; x != 0 {
+		f.Data[6] ^= byte(x)
+		f.Repaired = uint8(bits.OnesCount32(x))
+		f.Margin = -f.Margin
+	}
+	return true
+}
+
 // learn notes the address of a frame that vouches for it.
 func (j *judge) learn(f *modes.Frame) {
 	j.filter.Learn(f, f.Time12)
-	if df := f.DF(); (df == 11 || df == 17) && f.Remainder() == 0 {
+	df, rem := f.DF(), f.Remainder()
+	if (df == 11 || df == 17) && rem == 0 {
 		j.note(f)
+	}
+	if df == 11 && rem < uint32(len(j.codes)) && j.codes[rem] < 1<<20 {
+		j.codes[rem]++
 	}
 }
 
@@ -188,11 +241,19 @@ func (j *judge) search(r *reading) bool {
 		return true
 	case r.bits == shortBits && j.searchClear(r, hard, 11):
 		return true
-	case r.bits == shortBits && (df == 0 || df == 4 || df == 5),
-		r.bits == longBits && (df == 16 || df == 20 || df == 21):
+	case df != 11 && df != 17 && df != 18:
 		return j.searchParity(r, hard)
 	}
 	return false
+}
+
+// isReply reports whether df is a format with address parity and of that
+// length.
+func isReply(df byte, bits int) bool {
+	if bits == shortBits {
+		return df == 0 || df == 4 || df == 5
+	}
+	return df == 16 || df == 20 || df == 21
 }
 
 // searchClear is for frames that hold their address in the clear.
@@ -244,7 +305,7 @@ func (j *judge) searchParity(r *reading, hard [14]byte) bool {
 	if limit <= 0 {
 		return false
 	}
-	j.flip.prepare(j.flip.weakest(r.llr[:r.bits], 5, min(j.depth, 12)), r.bits, limit)
+	j.flip.prepare(j.flip.weakest(r.llr[:r.bits], 0, j.depth), r.bits, limit)
 	remainder := modes.Remainder(hard[:r.bits/8])
 	var mask uint32
 	found := false
@@ -258,6 +319,9 @@ func (j *judge) searchParity(r *reading, hard [14]byte) bool {
 		return false
 	}
 	j.flip.apply(&hard, mask)
+	if !isReply(hard[0]>>3, r.bits) {
+		return false
+	}
 	r.flipped, r.flips, r.cost = hard, bits.OnesCount32(mask), limit
 	return true
 }

@@ -57,7 +57,7 @@ type Kind uint8
 const (
 	// Squitters are airborne positions (DF17), random but for type code 11.
 	Squitters Kind = iota
-	// AllCalls are DF11 with interrogator code 0.
+	// AllCalls are DF11 with interrogator code 0, each of another aircraft.
 	AllCalls
 	// ShortReplies are DF0, DF4 and DF5 in turn, each aircraft's first
 	// message a DF17 at 20 dB.
@@ -65,8 +65,8 @@ const (
 	// LongReplies are DF20 and DF21 in turn, each aircraft's first message
 	// a DF17 at 20 dB.
 	LongReplies
-	// KnownAllCalls are DF11 as [AllCalls], each aircraft's first message a
-	// DF17 at 20 dB.
+	// KnownAllCalls are DF11 with any interrogator code, each aircraft's first
+	// message a DF17 at 20 dB.
 	KnownAllCalls
 )
 
@@ -204,8 +204,15 @@ func randomME(rng *rand.Rand) (me [7]byte) {
 // frame returns the i-th reply of a scenario.
 func (s Scenario) frame(i int, address uint32, rng *rand.Rand) []byte {
 	switch s.Kind {
-	case AllCalls, KnownAllCalls:
-		f := AllCall(address, uint8(rng.Uint32N(4)+4), 0)
+	case AllCalls:
+		f := AllCall(0x400000+rng.Uint32N(0x400000), uint8(rng.Uint32N(4)+4), 0)
+		return f[:]
+	case KnownAllCalls:
+		code := rng.Uint32N(79) // II 0 to 15, then SI 1 to 63
+		if code > 15 {
+			code++
+		}
+		f := AllCall(address, uint8(rng.Uint32N(8)), uint8(code))
 		return f[:]
 	case ShortReplies:
 		f := ShortReply(address, [3]uint8{0, 4, 5}[i%3], rng.Uint32())
