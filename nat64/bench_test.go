@@ -221,6 +221,7 @@ func BenchmarkParallel(b *testing.B) {
 			}
 		}
 	}()
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		var s Scratch
 		buf := make([]byte, Headroom+len(packets[0]))

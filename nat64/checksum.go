@@ -30,28 +30,39 @@ func sumPair(a, b addr6) uint64 {
 // sumBytes returns the folded ones' complement sum of b. An odd last byte
 // counts as the high half of a word.
 func sumBytes(b []byte) uint16 {
-	var s, c uint64
-	for len(b) >= 64 {
-		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[0:8]), 0)
-		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[8:16]), c)
-		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[16:24]), c)
-		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[24:32]), c)
-		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[32:40]), c)
-		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[40:48]), c)
-		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[48:56]), c)
-		s, c = bits.Add64(s, binary.BigEndian.Uint64(b[56:64]), c)
+	var s, r, c uint64
+	for len(b) >= 128 { // two sums, which a processor adds up side by side
+		s, c = bits.Add64(s, be64(b), 0)
+		s, c = bits.Add64(s, be64(b[8:]), c)
+		s, c = bits.Add64(s, be64(b[16:]), c)
+		s, c = bits.Add64(s, be64(b[24:]), c)
+		s, c = bits.Add64(s, be64(b[32:]), c)
+		s, c = bits.Add64(s, be64(b[40:]), c)
+		s, c = bits.Add64(s, be64(b[48:]), c)
+		s, c = bits.Add64(s, be64(b[56:]), c)
 		s += c // cannot carry: a carry leaves s at most 2^64-2
-		b = b[64:]
+		r, c = bits.Add64(r, be64(b[64:]), 0)
+		r, c = bits.Add64(r, be64(b[72:]), c)
+		r, c = bits.Add64(r, be64(b[80:]), c)
+		r, c = bits.Add64(r, be64(b[88:]), c)
+		r, c = bits.Add64(r, be64(b[96:]), c)
+		r, c = bits.Add64(r, be64(b[104:]), c)
+		r, c = bits.Add64(r, be64(b[112:]), c)
+		r, c = bits.Add64(r, be64(b[120:]), c)
+		r += c
+		b = b[128:]
 	}
+	s, c = bits.Add64(s, r, 0)
+	s += c
 	for len(b) >= 8 {
-		s, c = bits.Add64(s, binary.BigEndian.Uint64(b), 0)
+		s, c = bits.Add64(s, be64(b), 0)
 		s += c
 		b = b[8:]
 	}
 	if len(b) > 0 {
 		var tail [8]byte
 		copy(tail[:], b)
-		s, c = bits.Add64(s, binary.BigEndian.Uint64(tail[:]), 0)
+		s, c = bits.Add64(s, be64(tail[:]), 0)
 		s += c
 	}
 	return fold(s)

@@ -244,11 +244,9 @@ func Pad(b []byte) []byte {
 // putAddr writes an address in the kernel's form: IPv4 in the first 4 of 16
 // octets. An invalid address stays zero.
 func putAddr(p []byte, a netip.Addr) {
-	if a.Is4() {
-		*(*[4]byte)(p) = a.As4()
-	} else if a.IsValid() {
-		*(*[16]byte)(p) = a.As16()
-	}
+	// AppendBinary is the way without a detour through an array, which costs a
+	// stall. The capacity keeps a zone out.
+	_, _ = a.AppendBinary(p[:0:min(len(p), 16)])
 }
 
 // getAddr reads an address of a known family. The family alone decides,

@@ -1,0 +1,342 @@
+package xfrm
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"signalbox.example/xfrm"
+	"signalbox.example/xfrm/conn"
+)
+
+func ourSA(t testing.TB) *xfrm.SA {
+	c, err := xfrm.ParseCommand("ip xfrm state add src 2001:db8:1::1 dst 2001:db8:2::2 proto esp spi 0xc0000002 reqid 6 mode tunnel replay-window 32 "+
+		"mark 6 mask 0xffffffff if_id 0x42 aead 'rfc4106(gcm(aes))' 0x000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20212223 128", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Request.(*xfrm.SA)
+}
+
+func ourPolicy(i int) *xfrm.Policy {
+	return &xfrm.Policy{
+		Sel: xfrm.Selector{Src: netip.MustParsePrefix("10.0.0.0/8"),
+			Dst: netip.PrefixFrom(netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)}), 32)},
+		Dir: xfrm.Out, Priority: uint32(i),
+		Templates: []xfrm.Template{{Src: netip.MustParseAddr("192.0.2.1"), Dst: netip.MustParseAddr("192.0.2.2"), Proto: xfrm.ESP,
+			Mode: xfrm.Tunnel, ReqID: uint32(i % 1000)}},
+	}
+}
+
+func build(t testing.TB, s *xfrm.SA) (whole []byte, m xfrm.Message) {
+	b, err := xfrm.AppendNewSA(nil, xfrm.Header{}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, _, err = xfrm.FirstMessage(b); err != nil {
+		t.Fatal(err)
+	}
+	return b, m
+}
+
+// TestPeerBuildsTheSame: both ways of building describe the same state, so
+// the comparison is fair.
+func TestPeerBuildsTheSame(t *testing.T) {
+	want := ourSA(t)
+	m, _, err := xfrm.FirstMessage(peerBuildSA(peerSA()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got xfrm.SA
+	if err := got.Parse(m); err != nil {
+		t.Fatal(err)
+	}
+	if !xfrm.SameSA(want, &got) {
+		t.Errorf("the peer's message is\n%s\nwant\n%s", got.AppendText(nil, xfrm.Lossless()), want.AppendText(nil, xfrm.Lossless()))
+	}
+}
+
+// TestPeerParsesTheSame: the peer reads our message as the same state.
+func TestPeerParsesTheSame(t *testing.T) {
+	_, m := build(t, ourSA(t))
+	got, err := parseXfrmState(m.Body, netlink.FAMILY_ALL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := peerSA()
+	if !got.Dst.Equal(want.Dst) || !got.Src.Equal(want.Src) || uint32(got.Spi) != uint32(want.Spi) || got.Reqid != want.Reqid || got.Mode != want.Mode ||
+		got.Aead == nil || !bytes.Equal(got.Aead.Key, want.Aead.Key) || got.Aead.ICVLen != 128 || got.Mark == nil || *got.Mark != *want.Mark || got.Ifid != want.Ifid {
+		t.Errorf("the peer read %v", got)
+	}
+}
+
+func BenchmarkBuildSA(b *testing.B) {
+	b.Run("signalbox", func(b *testing.B) {
+		s := ourSA(b)
+		buf := make([]byte, 0, 4096)
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := xfrm.AppendNewSA(buf, xfrm.Header{}, s); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("vishvananda", func(b *testing.B) {
+		s := peerSA()
+		b.ReportAllocs()
+		for b.Loop() {
+			peerBuildSA(s)
+		}
+	})
+}
+
+func BenchmarkParseSA(b *testing.B) {
+	_, m := build(b, ourSA(b))
+	b.Run("signalbox", func(b *testing.B) {
+		var s xfrm.SA
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := s.Parse(m); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("vishvananda", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := parseXfrmState(m.Body, netlink.FAMILY_ALL); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkParsePolicy(b *testing.B) {
+	buf, err := xfrm.AppendNewPolicy(nil, xfrm.Header{}, ourPolicy(7))
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, _, _ := xfrm.FirstMessage(buf)
+	b.Run("signalbox", func(b *testing.B) {
+		var p xfrm.Policy
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := p.Parse(m); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("vishvananda", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := parseXfrmPolicy(m.Body, netlink.FAMILY_ALL); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+const many = 10000
+
+// batchFile writes the policies as iproute2 commands.
+func batchFile(t testing.TB) string {
+	var b strings.Builder
+	for i := range many {
+		p := ourPolicy(i)
+		fmt.Fprintf(&b, "xfrm policy add src %v dst %v dir out priority %d tmpl src 192.0.2.1 dst 192.0.2.2 proto esp reqid %d mode tunnel\n",
+			p.Sel.Src, p.Sel.Dst, i, i%1000)
+	}
+	name := filepath.Join(t.TempDir(), "batch")
+	if err := os.WriteFile(name, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// bulkload is the library's side of loading a text file: parse in one
+// goroutine, send in the other.
+func bulkload(c *conn.Conn, name string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	type part struct {
+		b   *conn.Batch
+		err error
+	}
+	parts := make(chan part, 64)
+	go func() {
+		defer close(parts)
+		b := c.Batch()
+		for line := range strings.Lines(string(text)) {
+			cmd, err := xfrm.ParseCommand(line, nil)
+			if err == nil {
+				err = cmd.Request.(*xfrm.Policy).Check()
+			}
+			if err == nil {
+				cmd.Flags = xfrm.FlagRequest
+				err = b.Append(cmd.Append)
+			}
+			if err != nil {
+				parts <- part{nil, err}
+				return
+			}
+			if b.Len() == 256 {
+				parts <- part{b, nil}
+				b = c.Batch()
+			}
+		}
+		parts <- part{b, nil}
+	}()
+	var first error
+	for p := range parts {
+		err := p.err
+		if p.b != nil && first == nil {
+			var failed []conn.Failure
+			if failed, err = p.b.Flush(context.Background()); err == nil && len(failed) > 0 {
+				err = failed[0].Err
+			}
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// TestKernelComparison measures bulk work on the running kernel, in rounds
+// that take turns, in a namespace of its own. It asserts only that every way
+// does the same work; the figures are printed. Set SIGNALBOX_RUN=netns.
+func TestKernelComparison(t *testing.T) {
+	if !strings.Contains(os.Getenv("SIGNALBOX_RUN")+os.Getenv("SIGNALBOX_REQUIRE"), "netns") {
+		t.Skip("measures the kernel for half a minute: set SIGNALBOX_RUN=netns")
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	runtime.LockOSThread() // and never unlocked: the namespace ends with the test
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Skip(err)
+	}
+	ctx := context.Background()
+	c, err := conn.Dial(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	h, err := netlink.NewHandle(unix.NETLINK_XFRM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	ours, theirs := make([]*xfrm.Policy, many), make([]*netlink.XfrmPolicy, many)
+	for i := range many {
+		ours[i], theirs[i] = ourPolicy(i), peerPolicy(i)
+	}
+	file := batchFile(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ip := func(args ...string) []byte {
+		out, err := exec.Command("ip", args...).Output()
+		must(err)
+		return out
+	}
+	type way struct {
+		name string
+		load bool // starts from nothing and leaves 10,000 policies
+		f    func()
+	}
+	ways := []way{
+		{"load: signalbox batch", true, func() {
+			b := c.Batch()
+			for _, p := range ours {
+				must(b.AddPolicy(p))
+			}
+			failed, err := b.Flush(ctx)
+			must(err)
+			if len(failed) > 0 {
+				t.Fatal(failed[0])
+			}
+		}},
+		{"load: vishvananda Handle", true, func() {
+			for _, p := range theirs {
+				must(h.XfrmPolicyAdd(p))
+			}
+		}},
+		{"load: vishvananda functions", true, func() {
+			for _, p := range theirs {
+				must(netlink.XfrmPolicyAdd(p))
+			}
+		}},
+		{"file to kernel: signalbox", true, func() { must(bulkload(c, file)) }},
+		{"file to kernel: ip -batch", true, func() { ip("-batch", file) }},
+		{"dump and decode: signalbox", false, func() {
+			n := 0
+			for _, err := range c.Policies(ctx) {
+				must(err)
+				n++
+			}
+			if n != many {
+				t.Fatal(n)
+			}
+		}},
+		{"dump and decode: vishvananda", false, func() {
+			l, err := h.XfrmPolicyList(netlink.FAMILY_V4)
+			must(err)
+			if len(l) != many {
+				t.Fatal(len(l))
+			}
+		}},
+		{"dump to text: signalbox", false, func() {
+			b := make([]byte, 0, 1<<16)
+			n := 0
+			for p, err := range c.Policies(ctx) {
+				must(err)
+				if b = p.AppendText(b, xfrm.TextOptions{}); len(b) > 1<<15 {
+					n += len(b)
+					b = b[:0]
+				}
+			}
+			if n == 0 {
+				t.Fatal("no text")
+			}
+		}},
+		{"dump to text: ip", false, func() { ip("xfrm", "policy") }},
+	}
+	took := map[string][]time.Duration{}
+	for range 7 {
+		for _, w := range ways {
+			if w.load {
+				must(c.FlushPolicies(ctx))
+			}
+			begin := time.Now()
+			w.f()
+			took[w.name] = append(took[w.name], time.Since(begin))
+			if i, err := c.SPDInfo(ctx); err != nil || i.Out != many {
+				t.Fatalf("%s: %d policies, %v", w.name, i.Out, err)
+			}
+		}
+	}
+	t.Logf("%-30s %10s %10s", "10,000 policies, 7 rounds", "best", "median")
+	for _, w := range ways {
+		d := took[w.name]
+		slices.Sort(d)
+		t.Logf("%-30s %10v %10v", w.name, d[0].Round(10*time.Microsecond), d[len(d)/2].Round(10*time.Microsecond))
+	}
+}

@@ -1,0 +1,75 @@
+package nat64
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// slowSum is RFC 1071 word by word.
+func slowSum(b []byte) uint16 {
+	var s uint32
+	for i := 0; i < len(b); i++ {
+		if i%2 == 0 {
+			s += uint32(b[i]) << 8
+		} else {
+			s += uint32(b[i])
+		}
+		s = s>>16 + s&0xffff
+	}
+	return uint16(s)
+}
+
+func TestSum(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := range 700 {
+		b := make([]byte, n)
+		for range 3 {
+			if got, want := sumBytes(b), slowSum(b); got != want {
+				t.Fatalf("%d octets: %04x, want %04x", n, got, want)
+			}
+			for i := range b {
+				b[i] = byte(r.Uint32()) | byte(-(r.Uint32() & 1)) // many 0xff
+			}
+		}
+		for i := range b {
+			b[i] = 0xff
+		}
+		if got, want := sumBytes(b), slowSum(b); got != want {
+			t.Fatalf("%d octets of ff: %04x, want %04x", n, got, want)
+		}
+	}
+	for _, x := range []uint64{0, 1, 0xffff, 0x10000, 0xffffffff, 1 << 32, 1<<64 - 1, 1<<63 | 1, 0xffff0000ffff0000} {
+		want := uint16(x % 0xffff)
+		if want == 0 && x != 0 {
+			want = 0xffff
+		}
+		if got := fold(x); got != want {
+			t.Errorf("%x: %04x, want %04x", x, got, want)
+		}
+	}
+	ones := addr6{1<<64 - 1, 1<<64 - 1}
+	if fold(sumPair(ones, ones)) != 0xffff || fold(ones.sum()) != 0xffff {
+		t.Error("addresses of ones")
+	}
+}
+
+// Changing a word through adjust gives the checksum of the changed data, and
+// keeps a wrong one wrong by the same amount.
+func TestAdjust(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 20000 {
+		b := make([]byte, 2+2*r.IntN(20))
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		fault := uint16(r.Uint32() * (r.Uint32() & 1))
+		old := ^fold(uint64(slowSum(b)) + uint64(fault))
+		was := be16(b)
+		put16(b, uint16(r.Uint32()))
+		got := adjust(old, uint64(was), uint64(be16(b)))
+		want := ^fold(uint64(slowSum(b)) + uint64(fault))
+		if got != want && !(got == 0xffff && want == 0 || got == 0 && want == 0xffff) {
+			t.Fatalf("%04x, want %04x", got, want)
+		}
+	}
+}
