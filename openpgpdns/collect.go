@@ -72,11 +72,8 @@ type Collection struct {
 
 // slot is one address, in the order in which addresses came up.
 type slot struct {
-	sum         [20]byte  // SHA-1 of the local part
-	first, last int32     // parts
-	octets      [2]uint32 // of version 4 and of version 6 keys
-	keys        [2]uint16
-	warned      bool
+	sum         [20]byte // SHA-1 of the local part
+	first, last int32    // parts, -1: none
 }
 
 // part is what one certificate adds to an address. Its place in the spool holds
@@ -85,6 +82,7 @@ type part struct {
 	off     int64
 	size    uint32 // of all of it
 	next    int32  // -1: none
+	meta    uint16 // octets before those of the key
 	version uint8
 }
 
@@ -235,7 +233,7 @@ func (c *Collection) add(cert *Cert, f Filter, buf []byte) ([]byte, error) {
 		if err != nil {
 			return buf, err
 		}
-		c.file(a, part{off: off, size: uint32(len(buf)), next: -1, version: cert.version}, len(buf)-meta)
+		c.file(a, part{off: off, size: uint32(len(buf)), next: -1, meta: uint16(meta), version: cert.version})
 	}
 	return buf, nil
 }
@@ -253,8 +251,8 @@ func (c *Cert) localIn(i int, domain string) (local []byte, ok bool) {
 	return local, err == nil && a == domain
 }
 
-// file adds a part with octets of keys to its address.
-func (c *Collection) file(a Address, p part, octets int) {
+// file adds a part to its address.
+func (c *Collection) file(a Address, p part) {
 	sum := sha1.Sum([]byte(a.Local))
 	i, known := c.index[sum]
 	if !known {
@@ -263,19 +261,22 @@ func (c *Collection) file(a Address, p part, octets int) {
 		c.slots = append(c.slots, slot{sum: sum, first: -1, last: -1})
 	}
 	s := &c.slots[i]
-	v := p.version >> 1 & 1 // 4: 0, 6: 1
-	total := int(s.octets[v])
-	if c.mixed {
-		total = int(s.octets[0] + s.octets[1])
+	// What is there that would be published together with p.
+	octets, keys := int(p.size)-int(p.meta), 1
+	for n := s.first; n >= 0; n = c.parts[n].next {
+		if q := &c.parts[n]; c.mixed || q.version == p.version {
+			octets += int(q.size) - int(q.meta)
+			keys++
+		}
 	}
-	if total+octets > c.maxFile {
-		c.problems.add(inputError(ErrTooLarge, a.String(), "one more key makes "+strconv.Itoa(total+octets)+" octets, clients read "+strconv.Itoa(c.maxFile)))
+	if octets > c.maxFile {
+		c.problems.add(inputError(ErrTooLarge, a.String(), "one more key makes "+strconv.Itoa(octets)+" octets, clients read "+strconv.Itoa(c.maxFile)))
 		return
 	}
-	s.octets[v] += uint32(octets)
-	if s.keys[v]++; s.keys[v] == MaxKeysPerAddress+1 {
+	if keys == MaxKeysPerAddress+1 {
 		c.problems.add(inputError(ErrTooLarge, a.String(), "GnuPG takes no more than 5 keys; more are published"))
 	}
+	wasMixed := c.isMixed(s)
 	n := int32(len(c.parts))
 	c.parts = append(c.parts, p)
 	if s.last < 0 {
@@ -284,13 +285,19 @@ func (c *Collection) file(a Address, p part, octets int) {
 		c.parts[s.last].next = n
 	}
 	s.last = n
-	if s.mixed() && !c.mixed && !s.warned {
-		s.warned = true
+	if !c.mixed && !wasMixed && c.isMixed(s) {
 		c.problems.add(inputError(ErrMixedVersions, a.String(), "those of version 6 are left out"))
 	}
 }
 
-func (s *slot) mixed() bool { return s.keys[0] > 0 && s.keys[1] > 0 }
+// isMixed reports whether an address has keys of both versions.
+func (c *Collection) isMixed(s *slot) bool {
+	var v4, v6 bool
+	for n := s.first; n >= 0; n = c.parts[n].next {
+		v4, v6 = v4 || c.parts[n].version == 4, v6 || c.parts[n].version == 6
+	}
+	return v4 && v6
+}
 
 // Domain is the domain of the collection, in A-label form.
 func (c *Collection) Domain() string { return c.domain }
@@ -345,9 +352,10 @@ func (c *Collection) entry(i int, buf []byte, onlyKeys bool) (e Entry, scratch [
 	buf = buf[:0]
 	var room [4][2]int
 	spans := room[:0] // of the keys in buf
+	without6 := !c.mixed && s.first != s.last && c.isMixed(s)
 	for n := s.first; n >= 0; n = c.parts[n].next {
 		p := c.parts[n]
-		if p.version == 6 && s.mixed() && !c.mixed {
+		if p.version == 6 && without6 {
 			continue
 		}
 		var d []byte
@@ -440,7 +448,7 @@ type spool struct {
 }
 
 const (
-	spoolMemory = 8 << 20
+	spoolMemory = 4 << 20
 	spoolChunk  = 256 << 10
 	inFile      = 1 << 62 // in an offset; else it is chunk<<32 | place
 )
