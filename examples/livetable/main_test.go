@@ -169,7 +169,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"-routes", bad}, 1, "livetable: " + bad + ": line 2: host bits are set in 10.0.0.1/8\n"},
 		{[]string{"-routes", "/nonexistent"}, 1, "livetable: open /nonexistent: no such file or directory\n"},
 		{[]string{"-feed", "/nonexistent"}, 1, "livetable: open /nonexistent: no such file or directory\n"},
-		{[]string{"-listen", "256.0.0.1:1"}, 1, "livetable: listen tcp"},
+		{[]string{"-listen", "127.0.0.1:99999"}, 1, "livetable: listen tcp"},
 	} {
 		var stderr strings.Builder
 		if status := run(c.args, nil, io.Discard, &stderr); status != c.status || !strings.Contains(stderr.String(), c.stderr) {
