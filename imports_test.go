@@ -27,7 +27,7 @@ const module = "signalbox.example"
 // their own inherit it.
 var allowed = map[string][]string{
 	"modes":            nil,
-	"nat64":            {"golang.org/x/net"},
+	"nat64":            {"golang.org/x/net", "golang.org/x/sys"}, // x/net/ipv4 links x/sys
 	"nat64/tun":        {"golang.org/x/net", "golang.org/x/sys"},
 	"nat64/fastpath":   {"golang.org/x/net", "golang.org/x/sys", "github.com/cilium/ebpf", "github.com/vishvananda/netlink", "github.com/vishvananda/netns"},
 	"lpctrie":          nil,

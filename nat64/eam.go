@@ -34,9 +34,6 @@ func lensOf(e EAM) lens {
 	return lens(e.V6.Bits()) | lens(e.V4.Bits())<<8 | matches | occupied
 }
 
-func (l lens) len6() int { return int(l & 0xff) }
-func (l lens) len4() int { return int(l >> 8 & 0x3f) }
-
 // shift is how far the IPv4 suffix sits above the end of the IPv6 address.
 func (l lens) shift() uint { return uint(96-int(l&0xff)+int(l>>8&0x3f)) & 0xff }
 

@@ -12,7 +12,9 @@ import (
 // partial replaces a finished checksum by the pseudo-header's sum, as the
 // kernel hands packets to a device, and returns the header to go with it.
 func partial(p []byte, gso uint8, size int) *VirtioHdr {
-	l4, protocol, sum := 40, p[6], uint64(0)
+	var l4 int
+	var protocol uint8
+	var sum uint64
 	if p[0]>>4 == 4 {
 		l4, protocol = int(p[0]&15)*4, p[9]
 		sum = uint64(be32(p[12:])) + uint64(be32(p[16:]))
@@ -34,7 +36,9 @@ func partial(p []byte, gso uint8, size int) *VirtioHdr {
 // wire makes of a packet with an offload header what a device sends.
 func wire(t *testing.T, h *VirtioHdr, p []byte) [][]byte {
 	t.Helper()
-	l4, protocol, v6 := 40, p[6], true
+	var l4 int
+	var protocol uint8
+	v6 := true
 	if p[0]>>4 == 4 {
 		l4, protocol, v6 = int(p[0]&15)*4, p[9], false
 	} else {

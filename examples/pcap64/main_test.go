@@ -39,7 +39,7 @@ func packets(t *testing.T) [][]byte {
 func capture(t *testing.T, ng bool, link layers.LinkType, frames [][]byte) string {
 	t.Helper()
 	var b bytes.Buffer
-	write := func(ci gopacket.CaptureInfo, data []byte) error { return nil }
+	var write func(gopacket.CaptureInfo, []byte) error
 	flush := func() error { return nil }
 	if ng {
 		w, err := pcapgo.NewNgWriter(&b, link)
