@@ -60,8 +60,8 @@ func (o *Options) workers() int {
 type Collection struct {
 	domain   string
 	index    map[[20]byte]int32 // by SHA-1 of the local part
-	slots    []slot
-	parts    []part
+	slots    list[slot]
+	parts    list[part]
 	spool    spool
 	maxFile  int
 	mixed    bool
@@ -256,15 +256,14 @@ func (c *Collection) file(a Address, p part) {
 	sum := sha1.Sum([]byte(a.Local))
 	i, known := c.index[sum]
 	if !known {
-		i = int32(len(c.slots))
+		i = c.slots.add(slot{sum: sum, first: -1, last: -1})
 		c.index[sum] = i
-		c.slots = append(c.slots, slot{sum: sum, first: -1, last: -1})
 	}
-	s := &c.slots[i]
+	s := c.slots.at(int(i))
 	// What is there that would be published together with p.
 	octets, keys := int(p.size)-int(p.meta), 1
-	for n := s.first; n >= 0; n = c.parts[n].next {
-		if q := &c.parts[n]; c.mixed || q.version == p.version {
+	for n := s.first; n >= 0; n = c.parts.at(int(n)).next {
+		if q := c.parts.at(int(n)); c.mixed || q.version == p.version {
 			octets += int(q.size) - int(q.meta)
 			keys++
 		}
@@ -277,12 +276,11 @@ func (c *Collection) file(a Address, p part) {
 		c.problems.add(inputError(ErrTooLarge, a.String(), "GnuPG takes no more than 5 keys; more are published"))
 	}
 	wasMixed := c.isMixed(s)
-	n := int32(len(c.parts))
-	c.parts = append(c.parts, p)
+	n := c.parts.add(p)
 	if s.last < 0 {
 		s.first = n
 	} else {
-		c.parts[s.last].next = n
+		c.parts.at(int(s.last)).next = n
 	}
 	s.last = n
 	if !c.mixed && !wasMixed && c.isMixed(s) {
@@ -293,8 +291,8 @@ func (c *Collection) file(a Address, p part) {
 // isMixed reports whether an address has keys of both versions.
 func (c *Collection) isMixed(s *slot) bool {
 	var v4, v6 bool
-	for n := s.first; n >= 0; n = c.parts[n].next {
-		v4, v6 = v4 || c.parts[n].version == 4, v6 || c.parts[n].version == 6
+	for n := s.first; n >= 0; n = c.parts.at(int(n)).next {
+		v4, v6 = v4 || c.parts.at(int(n)).version == 4, v6 || c.parts.at(int(n)).version == 6
 	}
 	return v4 && v6
 }
@@ -303,7 +301,7 @@ func (c *Collection) isMixed(s *slot) bool {
 func (c *Collection) Domain() string { return c.domain }
 
 // Len is the number of addresses.
-func (c *Collection) Len() int { return len(c.slots) }
+func (c *Collection) Len() int { return c.slots.n }
 
 // Certificates is the number of certificates that were read without an error,
 // whether or not they have an address in the domain.
@@ -334,7 +332,7 @@ type Entry struct {
 // error comes from the temporary file.
 func (c *Collection) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		for i := range c.slots {
+		for i := range c.slots.n {
 			e, _, err := c.entry(i, nil, false)
 			if !yield(e, err) || err != nil {
 				return
@@ -347,14 +345,14 @@ func (c *Collection) Entries() iter.Seq2[Entry, error] {
 // share the memory of the spool; the grown scratch is returned. e has only its
 // Keys if they are all that is wanted.
 func (c *Collection) entry(i int, buf []byte, onlyKeys bool) (e Entry, scratch []byte, err error) {
-	s := &c.slots[i]
+	s := c.slots.at(int(i))
 	e.Address.Domain = c.domain
 	buf = buf[:0]
 	var room [4][2]int
 	spans := room[:0] // of the keys in buf
 	without6 := !c.mixed && s.first != s.last && c.isMixed(s)
-	for n := s.first; n >= 0; n = c.parts[n].next {
-		p := c.parts[n]
+	for n := s.first; n >= 0; n = c.parts.at(int(n)).next {
+		p := c.parts.at(int(n))
 		if p.version == 6 && without6 {
 			continue
 		}
@@ -437,6 +435,25 @@ func (e Entry) CERTPGP() (Record, error) {
 func (e Entry) CERTIPGP(url string) (Record, error) {
 	return CERTIPGP(e.Address, e.Fingerprints[0], url)
 }
+
+// list is a slice that grows without being copied.
+type list[T any] struct {
+	chunks [][]T
+	n      int
+}
+
+const listChunk = 1 << 12
+
+func (l *list[T]) add(v T) int32 {
+	if l.n%listChunk == 0 {
+		l.chunks = append(l.chunks, make([]T, listChunk))
+	}
+	l.n++
+	*l.at(l.n - 1) = v
+	return int32(l.n - 1)
+}
+
+func (l *list[T]) at(i int) *T { return &l.chunks[i/listChunk][i%listChunk] }
 
 // spool holds octets in memory and, beyond spoolMemory, in a temporary file.
 type spool struct {

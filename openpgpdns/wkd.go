@@ -76,7 +76,7 @@ func (w WKD) Update(ctx context.Context, domain string, certs iter.Seq2[*Cert, e
 // [WKD.Update] does. The collection stays open. An error of the file system is
 // an *fs.PathError; what was written before it stays.
 func (w WKD) Write(ctx context.Context, c *Collection) (Report, error) {
-	r := Report{Certificates: c.certs, Addresses: len(c.slots)}
+	r := Report{Certificates: c.certs, Addresses: c.slots.n}
 	r.Problems, r.ProblemCount = c.Problems()
 	policy, err := w.Policy.text()
 	if err != nil {
@@ -131,7 +131,7 @@ func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, r *Report)
 	if err != nil {
 		return err
 	}
-	workers := min(w.Options.workers(), max(1, len(c.slots)/16))
+	workers := min(w.Options.workers(), max(1, c.slots.n/16))
 	var next, written, unchanged atomic.Int64
 	var mu sync.Mutex // of Progress and first
 	var first error
@@ -145,14 +145,14 @@ func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, r *Report)
 			var err error
 			for {
 				i := int(next.Add(1)) - 1
-				if i >= len(c.slots) {
+				if i >= c.slots.n {
 					return
 				}
 				if err = ctx.Err(); err == nil {
 					e, buf, err = c.entry(i, buf, true)
 				}
 				if err == nil && len(e.Keys) > 0 {
-					zBase32.Encode(hash[:], c.slots[i].sum[:])
+					zBase32.Encode(hash[:], c.slots.at(int(i)).sum[:])
 					var changed bool
 					if changed, err = f.update(string(hash[:]), e.Keys); changed {
 						written.Add(1)
@@ -160,17 +160,17 @@ func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, r *Report)
 						unchanged.Add(1)
 					}
 				}
-				if err != nil || w.Progress != nil && (i%64 == 63 || i == len(c.slots)-1) {
+				if err != nil || w.Progress != nil && (i%64 == 63 || i == c.slots.n-1) {
 					mu.Lock()
 					if err != nil {
 						if first == nil {
 							first = err
 						}
-						next.Store(int64(len(c.slots))) // stops the others
+						next.Store(int64(c.slots.n)) // stops the others
 						mu.Unlock()
 						return
 					}
-					w.Progress(i+1, len(c.slots))
+					w.Progress(i+1, c.slots.n)
 					mu.Unlock()
 				}
 			}
