@@ -27,7 +27,7 @@ func (o oracle) lookup(a netip.Addr) (uint32, bool) {
 func TestPeersAnswerRight(t *testing.T) {
 	table := routegen.IPv4(3000, 1)
 	r := rand.New(rand.NewPCG(1, 1))
-	for _, p := range Peers {
+	for _, p := range All {
 		t.Run(p.Name, func(t *testing.T) {
 			o := oracle{}
 			for i, q := range table {
