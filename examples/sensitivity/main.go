@@ -192,7 +192,7 @@ type kind struct {
 
 var allSeries = []kind{
 	{"plain", "squitters (DF17) in white noise, none overlapping", func(*synth.Scenario) {}},
-	{"smear", "pulses through a low-pass of 0.7 instead of 1.1 MHz", func(s *synth.Scenario) { s.BandwidthHz = 0.7e6 }},
+	{"smear", "pulses through a low-pass of 0.85 instead of 1.1 MHz", func(s *synth.Scenario) { s.BandwidthHz = 0.85e6 }},
 	{"multipath", "an echo 6 dB weaker, 1 to 3 us late", func(s *synth.Scenario) { s.MultipathDB = 6 }},
 	{"droop", "3 dB less amplitude at the end of a frame", func(s *synth.Scenario) { s.DroopDB = 3 }},
 	{"dc", "a DC offset of 5 steps of 8 bits in I and -3 in Q", func(s *synth.Scenario) { s.DC = complex(5.0/128, -3.0/128) }},

@@ -49,6 +49,7 @@ type block struct {
 
 	triedStart, triedBits int // of the last candidate that came to refine
 
+	before         reading // what the template read of a frame
 	modelR, modelI [maxRegion]float32
 
 	// Of the frame in work.
@@ -65,6 +66,10 @@ type block struct {
 	omega    float32           // radians a chip
 	amp      float32
 	fwd, llr [longBits]float32
+	own      [longBits]float32
+	pair     [2][2][longBits]float32
+	onChips  [longBits]int16
+	response [4]float32 // of the matched filter to a pulse 0 to 3 chips away
 	flip     *flipper
 	scratch  []float32
 }
@@ -113,12 +118,12 @@ func (b *block) run() {
 	if b.ac {
 		b.modeAC(lo, hi)
 	}
-	b.own(lo/2-2, hi/2+2)
+	b.keepOwn(lo/2-2, hi/2+2)
 }
 
-// own drops the readings of frames that start before sample lo or after hi:
+// keepOwn drops the readings of frames that start before sample lo or after hi:
 // they are those of the neighbouring blocks.
-func (b *block) own(lo, hi int) {
+func (b *block) keepOwn(lo, hi int) {
 	for i := range b.out {
 		if n := b.out[i].start/subPhases - b.first; n < int64(lo) || n >= int64(hi) {
 			b.out[i].bits = 0

@@ -125,10 +125,11 @@ func (b *block) trellis(start, bits, bin int) {
 	b.amp = amp
 	b.trust(bits)
 	a2 := amp * amp
-	// What each bit's own pulse says, and what each pair of neighbours does:
-	// for the bit before one or zero (first index) and this bit one or zero.
-	var own [longBits]float32
-	var pair [2][2][longBits]float32
+	b.response[0] = amp * gain[phases[0][0]]
+	for k := 1; k < len(h); k++ {
+		b.response[k] = amp * h[k] / gain[phases[0][0]]
+	}
+	own, pair := &b.own, &b.pair
 	for i := range bits {
 		pa, pb := phases[0][i], phases[1][i]
 		inv := b.inv[i]
@@ -141,6 +142,14 @@ func (b *block) trellis(start, bits, bin int) {
 			pair[0][0][i+1] = k * cross[pb][2]
 		}
 	}
+	b.recurse(bits)
+}
+
+// recurse runs the trellis over own, what each bit's pulse says, and pair,
+// what each pair of neighbours does: for the bit before zero or one (first
+// index) and this bit zero or one.
+func (b *block) recurse(bits int) {
+	own, pair := &b.own, &b.pair
 	// Only the difference of the two states counts. f is how much likelier a
 	// one is than a zero from all up to bit i, g from all behind bit j. Both
 	// recursions run in one loop, they do not wait for each other.

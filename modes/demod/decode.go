@@ -344,7 +344,11 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 	}
 	b.phase(bits, omega*float32(b.t.rate*0.5e-6), 2)
 	b.trellis(start, bits, bin)
-	if q := lnRight(b.llr[:bits]); b.t.rate < 2.2e6 && q > -25 && q < -0.02 {
+	if b.decided(m, g, bits, start, level) {
+		b.stats.Trellis++
+		return
+	}
+	if b.t.rate < 2.2e6 && lnRight(b.llr[:bits]) > hopeless {
 		// Here the band ends below the pulse's bandwidth, and how bits leak
 		// into each other depends on the exact timing.
 		if d := b.retime(start, bits, bin); d != 0 {
@@ -352,47 +356,91 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 			b.matched(start, bits, bin)
 			b.phase(bits, b.omega, 1)
 			b.trellis(start, bits, bin)
+			if b.decided(m, g, bits, start, level) {
+				b.stats.Trellis++
+				return
+			}
 		}
 	}
 	if !b.steady(bits) {
 		b.stats.Short++
 		return
 	}
-	w := b.word
-	least, sum := float32(math.Inf(1)), float32(0)
-	for _, l := range b.llr[:bits] {
-		least, sum = min(least, abs32(l)), sum+abs32(l)
-	}
-	h := pack(w)
-	if b.vouched(&h, bits, func(i int) float32 { return abs32(b.llr[i]) }) {
-		b.stats.Trellis++
-		b.certify(m, g, bits, start, level, &h, least*float32(bits)/max(sum, 1e-30))
-		return
-	}
 	r := b.newReading(start, bits, level)
-	add := func(f *[14]byte, margin float32) {
-		for i := range r.nHard {
-			if r.hard[i] == *f {
-				return
-			}
-		}
-		r.hard[r.nHard], r.margin[r.nHard] = *f, margin
-		r.nHard++
-	}
+	r.soft = b.repair == RepairSoft
+	r.take(pack(b.word), b.llr[:bits])
+	r.addHard(f, margin)
 	if bits == shortBits {
 		clear(energyBits[7:])
 	}
-	add(&h, least*float32(bits)/max(sum, 1e-30))
-	add(&f, margin)
-	add(&energyBits, 0)
-	if b.repair == RepairSoft {
-		r.soft = true
-		copy(r.llr[:bits], b.llr[:bits])
-		r.lnQ = lnRight(r.llr[:bits])
-		b.flip.certify(r, b.lim.depth)
+	r.addHard(energyBits, 0)
+	b.flips(r)
+	if r.flips == 0 && b.lim.learn && r.lnQ > hopeless {
+		b.learn(bits)
+		b.before = *r
+		r.take(pack(b.word), b.llr[:bits])
+		if b.vouched(&r.hard[0], bits, b.llrWeight) {
+			r.certified, r.soft, r.nHard = true, false, 1
+			b.stats.Learnt++
+			b.covered(m, g, bits, start, &r.hard[0])
+			return
+		}
+		if b.flips(r); r.flips == 0 && r.lnQ < b.before.lnQ {
+			*r = b.before
+		}
 	}
 	if r.flips > 0 {
 		b.stats.Flipped++
 		b.covered(m, g, bits, start, &r.flipped)
 	}
+}
+
+// hopeless is the lnQ below which no more work is done for a frame.
+const hopeless = -25
+
+func (b *block) llrWeight(i int) float32 { return abs32(b.llr[i]) }
+
+// decided certifies the trellis' decision if the parity vouches for it.
+func (b *block) decided(m int, g float32, bits, start int, level float32) bool {
+	h := pack(b.word)
+	if !b.vouched(&h, bits, b.llrWeight) {
+		return false
+	}
+	b.certify(m, g, bits, start, level, &h, leastMargin(b.llr[:bits]))
+	return true
+}
+
+// flips repairs a reading by flips, if there are any.
+func (b *block) flips(r *reading) {
+	if r.soft {
+		b.flip.certify(r, b.lim.depth)
+	}
+}
+
+// take makes a decision and its likelihoods the reading's best.
+func (r *reading) take(h [14]byte, llr []float32) {
+	r.hard[0], r.margin[0] = h, leastMargin(llr)
+	r.nHard = max(r.nHard, 1)
+	copy(r.llr[:], llr)
+	r.lnQ = lnRight(llr)
+}
+
+// addHard adds another decision to try.
+func (r *reading) addHard(f [14]byte, margin float32) {
+	for i := range r.nHard {
+		if r.hard[i] == f {
+			return
+		}
+	}
+	r.hard[r.nHard], r.margin[r.nHard] = f, margin
+	r.nHard++
+}
+
+// leastMargin returns the smallest of some likelihood ratios over their mean.
+func leastMargin(llr []float32) float32 {
+	least, sum := float32(math.Inf(1)), float32(0)
+	for _, l := range llr {
+		least, sum = min(least, abs32(l)), sum+abs32(l)
+	}
+	return least * float32(len(llr)) / max(sum, 1e-30)
 }

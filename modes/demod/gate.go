@@ -9,13 +9,14 @@ type limits struct {
 	dfWeak   float32 // energy, in mean bits, by which the format may be wrong
 	errors   float32 // expected wrong bits of a long frame, straight from the energies, beyond which it is given up
 	block    int     // samples a block
+	learn    bool    // each doubtful frame's own pulse shape
 	deep     bool    // subtract strong frames, and scan without a preamble
 }
 
 var efforts = [...]limits{
-	EffortDefault: {gate: 12, quiet: 3, contrast: 0.40, depth: 16, dfWeak: 0.8, errors: 13, block: 16384},
-	EffortFast:    {gate: 15, quiet: 4, contrast: 0.40, depth: 10, dfWeak: 0.8, errors: 13, block: 16384},
-	EffortMax:     {gate: 12, quiet: 3, contrast: 0.36, depth: 18, dfWeak: 1.5, errors: 13, block: 8192, deep: true},
+	EffortDefault: {gate: 12, quiet: 3, contrast: 0.40, depth: 16, dfWeak: 0.8, errors: 13, block: 16384, learn: true},
+	EffortFast:    {gate: 15, quiet: 4, contrast: 0.40, depth: 10, dfWeak: 0.8, errors: 13, block: 16384, learn: true},
+	EffortMax:     {gate: 12, quiet: 3, contrast: 0.36, depth: 18, dfWeak: 1.5, errors: 13, block: 8192, deep: true, learn: true},
 }
 
 // preambleHalves are the positions of the four pulses in half samples.

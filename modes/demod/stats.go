@@ -39,10 +39,11 @@ type Stats struct {
 	// Errors: given up, too many bits are expected to be wrong.
 	Errors uint64
 
-	// Energy, Matched, Trellis and Flipped count the frames whose parity
-	// fitted after hard decisions on the energies, behind the matched filter,
-	// after the trellis, and after flipping the least reliable bits.
-	Energy, Matched, Trellis, Flipped uint64
+	// Energy, Matched, Trellis, Learnt and Flipped count the frames whose
+	// parity fitted after hard decisions on the energies, behind the matched
+	// filter, after the trellis, after the trellis with the frame's own pulse
+	// shape, and after flipping the least reliable bits.
+	Energy, Matched, Trellis, Learnt, Flipped uint64
 
 	// Subtracted frames were taken out of the samples to find what they hid.
 	Subtracted uint64
@@ -82,5 +83,6 @@ func (s *Stats) add(o *Stats) {
 	s.Matched += o.Matched
 	s.Trellis += o.Trellis
 	s.Subtracted += o.Subtracted
+	s.Learnt += o.Learnt
 	s.Flipped += o.Flipped
 }
