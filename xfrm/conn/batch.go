@@ -13,9 +13,18 @@ import (
 // acknowledged if they fail, and the kernel goes on with the next.
 type Batch struct {
 	c     *Conn
+	parts []*part
+	n     int
+}
+
+// part is what goes into one send.
+type part struct {
 	b     []byte
 	start []int // where each request begins in b
 }
+
+// maxFree bounds the memory that a connection keeps for batches to come.
+const maxFree = 256
 
 // Failure is one request of a batch that was refused.
 type Failure struct {
@@ -27,25 +36,66 @@ type Failure struct {
 func (c *Conn) Batch() *Batch { return &Batch{c: c} }
 
 // Len is the number of requests that wait.
-func (b *Batch) Len() int { return len(b.start) }
+func (b *Batch) Len() int { return b.n }
+
+// part returns the part to append to: as much goes into one as fits a send
+// and whose refusals fit the receive buffer.
+func (b *Batch) part() *part {
+	if n := len(b.parts); n > 0 {
+		if p := b.parts[n-1]; len(p.b) < chunk && len(p.start) < max(1, b.c.s.room/ackRoom) {
+			return p
+		}
+	}
+	c := b.c
+	c.freeMu.Lock()
+	defer c.freeMu.Unlock()
+	var p *part
+	if n := len(c.free); n > 0 {
+		p, c.free = c.free[n-1], c.free[:n-1]
+	} else {
+		p = &part{b: make([]byte, 0, chunk+4096)}
+	}
+	b.parts = append(b.parts, p)
+	return p
+}
 
 // Append adds a request that f appends to a buffer, such as one of the
 // package xfrm's Append functions with a value bound. f is given the header
 // to use. If it fails, or appends something else than one message, the batch
 // is as before.
 func (b *Batch) Append(f func(buf []byte, h xfrm.Header) ([]byte, error)) error {
-	buf := xfrm.Pad(b.b)
+	p := b.part()
+	buf := xfrm.Pad(p.b)
 	start := len(buf)
 	// The sequence numbers are set when the batch is sent.
 	out, err := f(buf, xfrm.Header{Flags: xfrm.FlagRequest})
 	if err != nil {
 		return err
 	}
+	if len(out) < start {
+		return errors.New("conn: not one message")
+	}
 	if m, n, err := xfrm.FirstMessage(out[start:]); err != nil || n != len(out)-start || m.Type < xfrm.NewSA {
 		return errors.Join(errors.New("conn: not one message"), err)
 	}
-	b.b, b.start = out, append(b.start, start)
+	p.b, p.start = out, append(p.start, start)
+	b.n++
 	return nil
+}
+
+// reset gives the parts back, cleared of keys.
+func (b *Batch) reset() {
+	c := b.c
+	c.freeMu.Lock()
+	defer c.freeMu.Unlock()
+	for _, p := range b.parts {
+		clear(p.b)
+		if len(c.free) < maxFree {
+			p.b, p.start = p.b[:0], p.start[:0]
+			c.free = append(c.free, p)
+		}
+	}
+	b.parts, b.n = b.parts[:0], 0
 }
 
 // AddSA adds a request to create a state.
@@ -98,82 +148,69 @@ func (b *Batch) Flush(ctx context.Context) ([]Failure, error) {
 	c := b.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer func() {
-		clear(b.b)
-		b.b, b.start = b.b[:0], b.start[:0]
-	}()
-	if len(b.start) == 0 {
+	defer b.reset()
+	if b.n == 0 {
 		return nil, nil
 	}
 	end, err := begin(ctx, c.s)
 	if err != nil {
 		return nil, err
 	}
-	failures, err := b.flush()
+	var failures []Failure
+	first := 0
+	for _, p := range b.parts {
+		if len(p.start) == 0 {
+			continue
+		}
+		if failures, err = c.sendPart(p, first, failures); err != nil {
+			break
+		}
+		first += len(p.start)
+	}
 	return failures, end(err)
 }
 
-func (b *Batch) flush() ([]Failure, error) {
-	var failures []Failure
-	most := max(1, b.c.s.room/ackRoom)
-	for first := 0; first < len(b.start); {
-		// As many as fit a send and whose refusals fit the receive buffer.
-		last := first + 1
-		for last < len(b.start) && last-first < most && b.end(last)-b.start[first] <= chunk {
-			last++
-		}
-		f, err := b.send(first, last)
-		failures = append(failures, f...)
-		if err != nil {
-			return failures, err
-		}
-		first = last
-	}
-	return failures, nil
-}
-
 // end is where request i ends.
-func (b *Batch) end(i int) int {
-	if i+1 < len(b.start) {
-		return b.start[i+1]
+func (p *part) end(i int) int {
+	if i+1 < len(p.start) {
+		return p.start[i+1]
 	}
-	return len(b.b)
+	return len(p.b)
 }
 
-// send sends the requests from first to last, that one excluded, and collects
-// the refusals.
-func (b *Batch) send(first, last int) ([]Failure, error) {
-	c := b.c
-	base := c.seq + 1
-	for i := first; i < last; i++ {
+// sendPart sends the requests of a part, the first of which is number first
+// of its batch, and appends the refusals.
+func (c *Conn) sendPart(p *part, first int, failures []Failure) ([]Failure, error) {
+	base, n := c.seq+1, len(p.start)
+	for i, start := range p.start {
 		var flags uint16
-		if i == last-1 {
+		if i == n-1 {
 			flags = xfrm.FlagAck
 		}
-		xfrm.SetRequest(b.b[b.start[i]:], c.seq+1, flags)
 		c.seq++
+		xfrm.SetRequest(p.b[start:], c.seq, flags)
 	}
-	if err := c.s.send(b.b[b.start[first]:b.end(last-1)]); err != nil {
-		return nil, err
+	if err := c.s.send(p.b); err != nil {
+		return failures, err
 	}
-	var failures []Failure
 	for {
-		n, err := c.s.receive(c.in)
+		got, err := c.s.receive(c.in)
 		if err != nil {
 			return failures, err
 		}
-		for m, err := range xfrm.Messages(c.in[:n]) {
+		for m, err := range xfrm.Messages(c.in[:got]) {
 			if err != nil {
 				return failures, err
 			}
-			i := int(m.Seq - base)
-			if m.Type != xfrm.MsgError || m.Seq-base >= uint32(last-first) {
+			i := m.Seq - base
+			if m.Type != xfrm.MsgError || i >= uint32(n) {
 				continue // of a request that was given up, or no acknowledgement
 			}
 			if err := xfrm.ParseAck(m); err != nil {
-				failures = append(failures, Failure{first + i, locate(err, b.b[b.start[first+i]:b.end(first+i)])})
+				request := p.b[p.start[i]:p.end(int(i))]
+				failures = append(failures, Failure{first + int(i), locate(err, request)})
 			}
-			if first+i == last-1 {
+			if int(i) == n-1 {
 				return failures, nil
 			}
 		}

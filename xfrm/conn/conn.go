@@ -42,7 +42,7 @@ const (
 	defaultWrite = 1 << 20
 	// chunk is the most that is sent at once. The kernel refuses more than
 	// the send buffer holds; beyond a few messages a larger one gains nothing.
-	chunk = 64 << 10
+	chunk = 32 << 10
 	// datagram is the room for one datagram: the kernel fills dumps up to 32
 	// KiB, single messages may be larger.
 	datagram = 128 << 10
@@ -61,6 +61,9 @@ type Conn struct {
 	in   []byte // receive buffer
 	out  []byte // send buffer
 	dump []byte // of the last dump, for reuse
+
+	freeMu sync.Mutex
+	free   []*part // of batches, for reuse
 }
 
 // Dial opens a connection.
