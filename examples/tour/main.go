@@ -18,6 +18,7 @@ var sections = []struct {
 	{"nat64", "one packet between IPv4 and IPv6, in place", nat64Section},
 	{"lpctrie", "the kernel's IPv4 routes, node by node", lpctrieSection},
 	{"radix6", "routes by destination and source", radix6Section},
+	{"xfrm", "a route-based VPN, as `ip xfrm` prints it", xfrmSection},
 	{"openpgpdns", "keys that every client finds", openpgpdnsSection},
 	{"keycard", "a card signs, and the signature verifies", keycardSection},
 }
