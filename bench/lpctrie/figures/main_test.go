@@ -11,7 +11,7 @@ import (
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	var stdout, stderr strings.Builder
-	if status := run([]string{"-out", dir, "-only", "scenarios", "-limit", "500"}, &stdout, &stderr); status != 0 {
+	if status := run([]string{"-out", dir, "-only", "scenarios", "-limit", "100"}, &stdout, &stderr); status != 0 {
 		t.Fatalf("status %d: %s", status, stderr.String())
 	}
 	csv, err := os.ReadFile(filepath.Join(dir, "scenarios.csv"))
