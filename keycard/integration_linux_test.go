@@ -70,6 +70,7 @@ func TestIntegrationStack(t *testing.T) {
 	t.Run("watch", s.watch)
 	t.Run("transactions", s.transactions)
 	t.Run("cancel", s.cancel)
+	t.Run("removed", s.removed)
 	t.Run("budget", s.budget)
 }
 
@@ -800,11 +801,23 @@ func (s *stack) transactions(t *testing.T) {
 	check(t, b, keycard.SlotAuth)
 	b.Close()
 	check(t, a, keycard.SlotAuth)
-	ex, err := pcscd.Connect(t.Context(), reader1, pcscd.Exclusive)
-	if !errors.Is(err, keycard.ErrNoCard) {
+	a.Close()
+	if _, err := pcscd.Connect(t.Context(), reader1, pcscd.Shared); !errors.Is(err, keycard.ErrNoCard) {
 		t.Errorf("empty reader: %v", err)
-		ex.Close()
 	}
+	ex, err := pcscd.Connect(t.Context(), reader0, pcscd.Exclusive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pcscd.Connect(t.Context(), reader0, pcscd.Shared); !errors.Is(err, keycard.ErrBusy) {
+		t.Errorf("beside an exclusive connection: %v", err)
+	}
+	ex.Close()
+	ok, err := pcscd.Connect(t.Context(), reader0, pcscd.Shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ok.Close()
 }
 
 // cancel ends a command that the card never answers.
@@ -848,6 +861,27 @@ func (s *stack) cancel(t *testing.T) {
 		k.Close()
 		return true
 	})
+}
+
+// removed takes the card out while it is open, and puts it back.
+func (s *stack) removed(t *testing.T) {
+	c := softcard.MustNew(softcard.Config{})
+	remove := s.insert(t, c, reader0, port0)
+	k := s.connect(t)
+	if err := k.Verify(t.Context(), keycard.PINUser, user); err != nil {
+		t.Fatal(err)
+	}
+	remove()
+	until(t, 20*time.Second, "error", func() bool {
+		_, err := k.URL(t.Context())
+		return errors.Is(err, keycard.ErrRemoved)
+	})
+	k.Close()
+	s.insert(t, c, reader0, port0)
+	k = s.connect(t)
+	if _, err := k.Status(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 func deadline(ctx context.Context) time.Time {
