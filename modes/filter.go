@@ -66,8 +66,7 @@ func (r Reason) String() string {
 //	63      39 38         0
 //	[key: 25 ][time/4096: 39]   4,096 ticks are a third of a millisecond
 //
-// Zero is empty; forever in the time field never expires. A lost race between
-// two Adds costs at most one entry, which the next clean frame brings back.
+// Zero is empty; forever in the time field never expires.
 const (
 	filterWays = 8
 	filterSets = 2048
@@ -165,30 +164,32 @@ func (a *AddressFilter) put(addr uint32, entry uint64) {
 	if !possibleAddress(addr) {
 		return
 	}
-	set := a.set(addr)
-	oldest, oldestTime := 0, uint64(forever)
-	for i := range set {
-		e := set[i].Load()
-		if e == 0 {
-			if oldestTime > 0 {
-				oldest, oldestTime = i, 0
-			}
-			continue
-		}
-		if uint32(e>>timeBits) == addr {
-			if e&forever != forever {
-				set[i].Store(entry)
-			}
+	// Another goroutine may take the way that was chosen: then choose again.
+	for range 4 {
+		way, old, keep := a.choose(addr, entry)
+		if keep || way.CompareAndSwap(old, entry) {
 			return
 		}
-		if t := e & forever; t < oldestTime {
-			oldest, oldestTime = i, t
+	}
+}
+
+// choose returns the way of addr's set that an entry goes to, with what it
+// holds now: addr's own, an empty one, or the oldest. keep is true when the set
+// must stay as it is.
+func (a *AddressFilter) choose(addr uint32, entry uint64) (way *atomic.Uint64, old uint64, keep bool) {
+	set := a.set(addr)
+	way, old = &set[0], set[0].Load()
+	for i := range set {
+		e := set[i].Load()
+		if e != 0 && uint32(e>>timeBits) == addr {
+			return &set[i], e, e&forever == forever
+		}
+		if old != 0 && (e == 0 || e&forever < old&forever) {
+			way, old = &set[i], e
 		}
 	}
-	if oldestTime == forever && entry&forever != forever {
-		return // every way holds an address known forever
-	}
-	set[oldest].Store(entry)
+	// Where every way holds an address known forever there is no room for others.
+	return way, old, old != 0 && old&forever == forever && entry&forever != forever
 }
 
 // Reset forgets every address, those known forever too.

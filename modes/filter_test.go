@@ -2,6 +2,7 @@ package modes
 
 import (
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 )
@@ -148,4 +149,24 @@ func TestLearnOnlyFromCleanFrames(t *testing.T) {
 			t.Errorf("%s, repaired %d: %07x seen = %v", c.hex, c.repaired, c.key, got)
 		}
 	}
+}
+
+// TestFilterIsShared: receivers in several goroutines use one filter.
+func TestFilterIsShared(t *testing.T) {
+	var a AddressFilter
+	a.AddKnown(0x123456)
+	var wg sync.WaitGroup
+	for g := range uint32(4) {
+		wg.Go(func() {
+			for i := range uint32(2000) {
+				addr := 0x400000 + i%50*4 + g
+				a.Add(addr, uint64(i))
+				if !a.Seen(addr, uint64(i)) || !a.Seen(0x123456, uint64(i)) {
+					t.Errorf("%06x was forgotten", addr)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -128,7 +128,7 @@ func (rx *receiver) serve(ctx context.Context, stderr io.Writer) (stop func(), e
 		})
 	}
 	listen("HTTP", rx.o.ports.http, func(l net.Listener) {
-		server := &http.Server{Handler: rx.page(), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+		server := &http.Server{Handler: rx.page(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx }}
 		wg.Go(func() { <-ctx.Done(); server.Close() })
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
 			fmt.Fprintf(stderr, "adsb: HTTP: %v\n", err)
