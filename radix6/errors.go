@@ -24,6 +24,12 @@ var (
 	// [SourceOff]. Dropping the source silently would route packets of other
 	// sources.
 	ErrNoSources = errors.New("radix6: tree has no source-specific routes")
+	// ErrSources: a [Live] cannot be made of a tree that may hold
+	// source-specific routes.
+	ErrSources = errors.New("radix6: live tables have no source-specific routes")
+	// ErrSnapshot: serialised data is not a snapshot, of an unknown version,
+	// truncated or altered.
+	ErrSnapshot = errors.New("radix6: not a valid snapshot")
 	// ErrFull: the tree holds as many nodes or routes as 32 bits can count.
 	ErrFull = errors.New("radix6: tree is full")
 )

@@ -34,6 +34,7 @@ type Tree[V any] struct {
 	nodeCount, routeCount, routeNodes, subtrees int
 
 	caches []*Cache[V] // told when a route goes or moves
+	log    *journal[V] // of a transaction, or nil
 }
 
 // node is what a descent reads. An index of 0 means none.
@@ -84,6 +85,16 @@ func (t *Tree[V]) Len() int { return t.routeCount }
 
 // Clear removes all routes and gives the memory back.
 func (t *Tree[V]) Clear() {
+	if t.log != nil { // so that it can be undone
+		all := make([]Route, 0, t.routeCount)
+		for r := range t.All() {
+			all = append(all, r)
+		}
+		for _, r := range all {
+			t.Delete(r)
+		}
+		return
+	}
 	for _, c := range t.caches {
 		c.clear()
 	}
@@ -245,9 +256,29 @@ func (t *Tree[V]) add(p parsed, v V, mode Mode) error {
 	if len(t.nodes) > maxSlab-4 || len(t.routes) > maxSlab-1 {
 		return ErrFull
 	}
-	if mode&Create == 0 && t.getRoute(p) == 0 {
-		return ErrNotExist
+	if mode&(Excl|Replace) != 0 || mode&Create == 0 {
+		i := t.getRoute(p)
+		switch {
+		case i == 0 && mode&Create == 0:
+			return ErrNotExist
+		case i != 0 && mode&Excl != 0:
+			return ErrExist
+		case i != 0 && mode&Replace != 0:
+			for _, c := range t.caches {
+				c.drop(i) // it is another route now
+			}
+			t.log.add(opReplace, p, t.vals[i])
+			t.vals[i] = v
+			return nil
+		}
 	}
+	t.insert(p, v, false)
+	t.log.add(opInsert, p, v)
+	return nil
+}
+
+// insert adds a route, behind or in front of those of the same metric.
+func (t *Tree[V]) insert(p parsed, v V, front bool) {
 	i := t.place(rootNode, p.dst, p.dstBits)
 	if p.srcBits > 0 {
 		n := t.nodes[i]
@@ -263,20 +294,8 @@ func (t *Tree[V]) add(p parsed, v V, mode Mode) error {
 		t.routeNodes++
 	}
 	t.nodes[i].info |= candidate
-	for ; next != 0 && t.routes[next].metric <= p.metric; prev, next = next, t.routes[next].next {
-		if t.routes[next].metric != p.metric {
-			continue
-		}
-		if mode&Excl != 0 {
-			return ErrExist
-		}
-		if mode&Replace != 0 {
-			for _, c := range t.caches {
-				c.drop(next) // it is another route now
-			}
-			t.vals[next] = v
-			return nil
-		}
+	for next != 0 && (t.routes[next].metric < p.metric || t.routes[next].metric == p.metric && !front) {
+		prev, next = next, t.routes[next].next
 	}
 	made := t.newRoute(p.metric, next, v)
 	if prev == 0 {
@@ -284,7 +303,6 @@ func (t *Tree[V]) add(p parsed, v V, mode Mode) error {
 	} else {
 		t.routes[prev].next = made
 	}
-	return nil
 }
 
 // getRoute returns the index of the first route with the metric, or 0.
@@ -379,6 +397,15 @@ func (t *Tree[V]) Delete(r Route) (v V, ok bool) {
 	if err != nil || len(t.nodes) == 0 {
 		return v, false
 	}
+	v, ok = t.remove(p, false)
+	if ok {
+		t.log.add(opRemove, p, v)
+	}
+	return v, ok
+}
+
+// remove removes the first or the last route of the metric.
+func (t *Tree[V]) remove(p parsed, last bool) (v V, ok bool) {
 	i, parent, grand := t.exact(rootNode, p.dst, p.dstBits)
 	if i == 0 {
 		return v, false
@@ -397,6 +424,13 @@ func (t *Tree[V]) Delete(r Route) (v V, ok bool) {
 	}
 	at := t.head(owner)
 	for *at != 0 && t.routes[*at].metric != p.metric {
+		at = &t.routes[*at].next
+	}
+	for last && *at != 0 {
+		next := t.routes[*at].next
+		if next == 0 || t.routes[next].metric != p.metric {
+			break
+		}
 		at = &t.routes[*at].next
 	}
 	gone := *at
