@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -97,6 +98,7 @@ type session struct {
 	lock chan struct{} // holds one token while nobody uses the card
 
 	info       *Info
+	published  atomic.Pointer[Info] // the same, for those who do not hold the lock
 	extended   bool
 	chaining   bool
 	maxCmd     int
@@ -193,6 +195,7 @@ func (s *session) adopt(b []byte) error {
 		return err
 	}
 	s.info, s.infoAt = info, s.commands
+	s.published.Store(info)
 	c := info.Capabilities
 	s.extended = c.ExtendedLength && !s.opt.short
 	s.chaining = c.Chaining
@@ -314,14 +317,8 @@ func (c *Card) Close() error {
 }
 
 // Info returns what the card said about itself when it was last asked, at
-// least by [Open]. It sends nothing.
-func (c *Card) Info() *Info {
-	if !c.held {
-		<-c.s.lock
-		defer func() { c.s.lock <- struct{}{} }()
-	}
-	return c.s.info
-}
+// least by [Open]. It sends nothing and does not wait for operations under way.
+func (c *Card) Info() *Info { return c.s.published.Load() }
 
 // Transport returns the transport the card was opened on.
 func (c *Card) Transport() Transport { return c.s.t }

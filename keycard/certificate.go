@@ -29,6 +29,9 @@ func (c *Card) Certificate(ctx context.Context, slot Slot) ([]byte, error) {
 }
 
 func (s *session) certificate(ctx context.Context, slot Slot) ([]byte, error) {
+	if slot > SlotAttest {
+		return nil, fmt.Errorf("keycard: certificate of the %v slot: %w", slot, ErrUnsupported)
+	}
 	if slot == SlotAttest {
 		return s.get(ctx, doAttestCert, "read the attestation certificate")
 	}
@@ -51,6 +54,9 @@ func (c *Card) SetCertificate(ctx context.Context, slot Slot, cert []byte) error
 	}
 	defer release()
 	s := c.s
+	if slot > SlotAttest {
+		return fmt.Errorf("keycard: certificate of the %v slot: %w", slot, ErrUnsupported)
+	}
 	if n := s.info.Capabilities.MaxCertificate; n > 0 && len(cert) > n {
 		return fmt.Errorf("keycard: certificate of %d octets, the card takes %d: %w", len(cert), n, ErrTooLong)
 	}

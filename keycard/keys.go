@@ -72,6 +72,9 @@ func (c *Card) SetAlgorithm(ctx context.Context, slot Slot, a Algorithm) error {
 		return err
 	}
 	defer release()
+	if slot > SlotAttest {
+		return fmt.Errorf("keycard: attributes of the %v slot: %w", slot, ErrUnsupported)
+	}
 	_, err = c.s.setAlgorithm(ctx, slot, a.For(slot))
 	return err
 }
@@ -281,8 +284,18 @@ func (c *Card) Import(ctx context.Context, slot Slot, key crypto.PrivateKey, met
 	if !ok {
 		return nil, fmt.Errorf("keycard: import of %T: %w", key, ErrUnsupported)
 	}
-	if k, ok := key.(*rsa.PrivateKey); ok && (len(k.Primes) != 2 || k.N.BitLen()%16 != 0) {
-		return nil, fmt.Errorf("keycard: RSA key of %d primes and %d bits: %w", len(k.Primes), k.N.BitLen(), ErrUnsupported)
+	switch k := key.(type) {
+	case *rsa.PrivateKey:
+		if len(k.Primes) != 2 || k.N.BitLen()%16 != 0 {
+			return nil, fmt.Errorf("keycard: RSA key of %d primes and %d bits: %w", len(k.Primes), k.N.BitLen(), ErrUnsupported)
+		}
+		if err := k.Validate(); err != nil {
+			return nil, fmt.Errorf("keycard: RSA key: %w (%v)", ErrData, err)
+		}
+	case ed25519.PrivateKey:
+		if len(k) != ed25519.PrivateKeySize {
+			return nil, fmt.Errorf("keycard: Ed25519 key of %d octets: %w", len(k), ErrData)
+		}
 	}
 	p, err := NewPublicKey(slot, pk.Public())
 	if err != nil {
@@ -332,7 +345,7 @@ func (s *session) importKey(ctx context.Context, slot Slot, now Algorithm, key c
 
 // importTemplate builds the extended header list of a key import
 // (specification section 4.4.3.12).
-func importTemplate(slot Slot, a Algorithm, key crypto.PrivateKey, p *PublicKey) ([]byte, error) {
+func importTemplate(slot Slot, a Algorithm, key crypto.PrivateKey, pub *PublicKey) ([]byte, error) {
 	var lengths, data []byte
 	defer func() { clear(data) }()
 	data = make([]byte, 0, 2048) // never grows: no copies stay behind
@@ -354,7 +367,14 @@ func importTemplate(slot Slot, a Algorithm, key crypto.PrivateKey, p *PublicKey)
 		if k.N.BitLen() > 8192 {
 			return nil, fmt.Errorf("keycard: RSA key of %d bits: %w", k.N.BitLen(), ErrTooLong)
 		}
-		k.Precompute()
+		// Computed here, not by Precompute, which would write to the
+		// caller's key.
+		p, q := k.Primes[0], k.Primes[1]
+		one := big.NewInt(1)
+		dp := new(big.Int).Mod(k.D, new(big.Int).Sub(p, one))
+		dq := new(big.Int).Mod(k.D, new(big.Int).Sub(q, one))
+		qinv := new(big.Int).ModInverse(q, p)
+		defer func() { clear(dp.Bits()); clear(dq.Bits()); clear(qinv.Bits()) }()
 		half := a.Bits / 16
 		parts := []struct {
 			tag  byte
@@ -363,11 +383,11 @@ func importTemplate(slot Slot, a Algorithm, key crypto.PrivateKey, p *PublicKey)
 			use  bool
 		}{
 			{0x91, big.NewInt(int64(k.E)), (a.ExponentBits + 7) / 8, true},
-			{0x92, k.Primes[0], half, true},
-			{0x93, k.Primes[1], half, true},
-			{0x94, k.Precomputed.Qinv, half, a.Format >= 2},
-			{0x95, k.Precomputed.Dp, half, a.Format >= 2},
-			{0x96, k.Precomputed.Dq, half, a.Format >= 2},
+			{0x92, p, half, true},
+			{0x93, q, half, true},
+			{0x94, qinv, half, a.Format >= 2},
+			{0x95, dp, half, a.Format >= 2},
+			{0x96, dq, half, a.Format >= 2},
 			{0x97, k.N, a.Bits / 8, a.Format == 1 || a.Format == 3},
 		}
 		for _, x := range parts {
@@ -402,7 +422,7 @@ func importTemplate(slot Slot, a Algorithm, key crypto.PrivateKey, p *PublicKey)
 		return nil, fmt.Errorf("keycard: import of %T: %w", key, ErrUnsupported)
 	}
 	if a.WithPublic && a.ID != AlgoRSA {
-		pt := p.Point
+		pt := pub.Point
 		if a.Curve == Ed25519 || a.Curve == X25519 {
 			pt = append([]byte{0x40}, pt...)
 		}
@@ -457,6 +477,9 @@ func compareCopies(ctx context.Context, cards []*Card, slot Slot, want *PublicKe
 // SetFingerprint writes the fingerprint and creation time of a slot, for
 // keys that were put there by other means. It needs the Admin PIN.
 func (c *Card) SetFingerprint(ctx context.Context, slot Slot, f Fingerprint, created time.Time) error {
+	if slot > SlotAttest {
+		return fmt.Errorf("keycard: fingerprint of the %v slot: %w", slot, ErrUnsupported)
+	}
 	return c.Do(ctx, func(c *Card) error {
 		if err := c.write(ctx, slot.object(doFingerprint), f[:], "write the fingerprint"); err != nil {
 			return err
@@ -497,6 +520,9 @@ func (c *Card) SetUIF(ctx context.Context, slot Slot, u UIF) error {
 	}
 	defer release()
 	s := c.s
+	if slot > SlotAttest {
+		return fmt.Errorf("keycard: touch policy of the %v slot: %w", slot, ErrUnsupported)
+	}
 	was := s.info.Keys[slot].UIF
 	if was == UIFAbsent || u > UIFCachedFixed {
 		return fmt.Errorf("keycard: touch policy of the %v slot: %w", slot, ErrUnsupported)

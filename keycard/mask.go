@@ -58,7 +58,8 @@ func SecretData(cmd []byte) (from, to int) {
 
 // SecretResponse reports whether the response data to this encoded command
 // is secret: what PSO: DECIPHER returns. GET RESPONSE answers belong to the
-// command before it.
+// command before it. The KDF object is none: everyone can read it, and the
+// hashes in it are meant to be those of the default PINs.
 func SecretResponse(cmd []byte) bool {
 	return len(cmd) >= 4 && cmd[1] == insPSO && cmd[2] == 0x80
 }

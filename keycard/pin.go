@@ -217,6 +217,7 @@ func (s *session) readPINStatus(ctx context.Context) error {
 	info := *s.info // Info values given out do not change
 	info.PIN = st
 	s.info = &info
+	s.published.Store(&info)
 	return nil
 }
 
@@ -246,8 +247,12 @@ func (s *session) tried(ctx context.Context, op string, ins byte, m, verified PI
 		e.err = ErrBlocked
 	case sw == swData, sw == swLength:
 		e.err = ErrPINLength
-	case sw == 0x6400, sw == 0x6401:
+	case sw == 0x6400, sw == 0x6401: // the reader: time ran out, cancelled
 		e.err = ErrNoPIN
+	case sw == 0x6402: // the reader: the new PINs differ
+		e.err = ErrMismatch
+	case sw == 0x6403: // the reader
+		e.err = ErrPINLength
 	default:
 		errors.As(status(op, ins, sw), &e)
 		e.Mode = m

@@ -268,8 +268,11 @@ func (c *Card) SetPrivateObject(ctx context.Context, n int, v []byte) error {
 	return c.s.put(ctx, 0x100+uint16(n), v, fmt.Sprintf("write private object %d", n))
 }
 
-// Challenge returns n random octets from the card, in as many commands as
-// its limit needs. Cards without GET CHALLENGE give [ErrUnsupported].
+// maxChallenge bounds what one call asks the card for.
+const maxChallenge = 1 << 20
+
+// Challenge returns n random octets from the card, 0 to 1 MiB, in as many
+// commands as its limit needs. Cards without GET CHALLENGE give [ErrUnsupported].
 func (c *Card) Challenge(ctx context.Context, n int) ([]byte, error) {
 	release, err := c.acquire(ctx)
 	if err != nil {
@@ -277,6 +280,9 @@ func (c *Card) Challenge(ctx context.Context, n int) ([]byte, error) {
 	}
 	defer release()
 	s := c.s
+	if n < 0 || n > maxChallenge {
+		return nil, fmt.Errorf("keycard: challenge of %d octets: %w", n, ErrTooLong)
+	}
 	out := make([]byte, 0, n)
 	for len(out) < n {
 		want := min(n-len(out), 256)

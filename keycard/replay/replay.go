@@ -240,7 +240,10 @@ func (p *Player) Transmit(ctx context.Context, cmd []byte) ([]byte, error) {
 	if c.INS == 0xc0 {
 		return p.deliver(le), nil
 	}
-	p.chain = append(p.chain, c.Data...)
+	if p.chain = append(p.chain, c.Data...); len(p.chain) > 64<<10 {
+		p.chain = nil
+		return nil, fmt.Errorf("replay: %s: chained without end: %w", keycard.MaskCommand(cmd), ErrNoMatch)
+	}
 	if c.CLA&0x10 != 0 {
 		return []byte{0x90, 0}, nil
 	}
