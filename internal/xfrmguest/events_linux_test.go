@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,14 @@ func (s *site) link(l *xfrm.Link) error {
 		return err
 	}
 	return s.sendRoute(msg)
+}
+
+// sysctl writes a setting below /proc/sys/net of the site's namespace.
+func (s *site) sysctl(name, value string) {
+	s.t.Helper()
+	if err := s.ns.Do(func() error { return os.WriteFile("/proc/sys/net/"+name, []byte(value), 0o644) }); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // routed sets a flow up whose policies and states are bound to an interface
@@ -86,7 +95,7 @@ func TestInGuestVTI(t *testing.T) {
 				}
 				defer s.s.ns.Run("ip", "link", "del", l.Name)
 				s.s.sh("ip link set " + l.Name + " mtu 1400 up")
-				s.s.sh("sysctl -qw net.ipv4.conf." + l.Name + ".disable_policy=1")
+				s.s.sysctl("ipv4/conf/"+l.Name+"/disable_policy", "1")
 			}
 			routed(t, a, b, end, "mark 6 mask 0xffffffff", kind+"0x")
 		})

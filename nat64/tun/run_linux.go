@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -120,23 +119,20 @@ func (d *Device) serve(q *os.File, s *queueStats, t *nat64.Translator) error {
 		if r.Packet == nil {
 			continue
 		}
-		out = d.write(q, s, &h, buf, r.Packet, out)
+		out = d.write(q, s, &h, buf, r.Offset, r.Packet, out)
 		for _, p := range r.More {
-			out = d.write(q, s, &h, buf, p, out)
+			out = d.write(q, s, &h, buf, -1, p, out)
 		}
 	}
 }
 
-// write sends one packet. It returns out, which it may have grown.
-func (d *Device) write(q *os.File, s *queueStats, h *nat64.VirtioHdr, buf, p, out []byte) []byte {
+// write sends one packet, which begins at that place of buf or, if it is
+// negative, lies elsewhere. It returns out, which it may have grown.
+func (d *Device) write(q *os.File, s *queueStats, h *nat64.VirtioHdr, buf []byte, at int, p, out []byte) []byte {
 	w := p
 	if d.vnet {
-		// Where in buf does p begin? Only addresses are compared: for a p
-		// that lies elsewhere the difference wraps or exceeds len(buf), and
-		// nothing is ever reached through it.
-		at := uintptr(unsafe.Pointer(unsafe.SliceData(p))) - uintptr(unsafe.Pointer(unsafe.SliceData(buf)))
-		if at >= vnetHeaderLen && at < uintptr(len(buf)) {
-			w = buf[at-vnetHeaderLen : at+uintptr(len(p))]
+		if at >= vnetHeaderLen {
+			w = buf[at-vnetHeaderLen : at+len(p)]
 		} else {
 			out = append(out[:0], make([]byte, vnetHeaderLen)...)
 			out = append(out, p...)

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// What it does on a kernel is tested in internal/xfrmguest.
+func TestCommandLine(t *testing.T) {
+	for _, c := range []struct {
+		args   string
+		status int
+		err    string
+	}{
+		{"-h", 0, "usage: nullspeed"},
+		{"more", 2, "nullspeed: "},
+		{"-nonsense", 2, "flag provided but not defined"},
+	} {
+		var out, errs bytes.Buffer
+		if status := run(strings.Fields(c.args), &out, &errs); status != c.status || !strings.Contains(errs.String(), c.err) {
+			t.Errorf("%q: status %d, %q", c.args, status, errs.String())
+		}
+	}
+}
