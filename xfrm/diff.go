@@ -228,7 +228,23 @@ func SameSA(want, have *SA) bool {
 		return false
 	}
 	a, b := comparableOf(normalSA(want)), comparableOf(normalSA(have))
+	a.iptfs.fill(&b.iptfs)
 	return a == b
+}
+
+// fill takes over what the kernel chose where nothing was wanted.
+func (o *IPTFSOptions) fill(have *IPTFSOptions) {
+	fillOpt(&o.DropMicros, have.DropMicros)
+	fillOpt(&o.ReorderWin, have.ReorderWin)
+	fillOpt(&o.InitMicros, have.InitMicros)
+	fillOpt(&o.MaxQueue, have.MaxQueue)
+	fillOpt(&o.PacketSize, have.PacketSize)
+}
+
+func fillOpt[T comparable](o *Opt[T], have Opt[T]) {
+	if !o.Set {
+		*o = have
+	}
 }
 
 // comparableSA is an SA without its slices.
@@ -271,6 +287,7 @@ func updatable(want, have *SA) bool {
 		return false
 	}
 	a, b := comparableOf(normalSA(want)), comparableOf(normalSA(have))
+	a.iptfs.fill(&b.iptfs)
 	b.encap, b.coa, b.sel, b.lifetime, b.setMark, b.ifid = a.encap, a.coa, a.sel, a.lifetime, a.setMark, a.ifid
 	// An encapsulation can be changed, not added or taken away; the same
 	// holds for marks and the interface id, which zero leaves as they are.
@@ -317,6 +334,7 @@ func normalTemplate(t Template, f Family) Template {
 // attributes that are too new for them. It is empty if all is well.
 func Ignored(sent, reported *SA) []string {
 	a, b := comparableOf(normalSA(sent)), comparableOf(normalSA(reported))
+	a.iptfs.fill(&b.iptfs)
 	var out []string
 	for _, c := range []struct {
 		name string
@@ -324,7 +342,7 @@ func Ignored(sent, reported *SA) []string {
 	}{
 		{"Dir", a.dir != b.dir}, {"PCPU", a.pcpu != b.pcpu}, {"NATKeepalive", a.keepalive != b.keepalive},
 		{"MTimer", a.mtimer != b.mtimer}, {"IfID", a.ifid != b.ifid}, {"SetMark", a.setMark != b.setMark},
-		{"IPTFS", a.iptfs.DropMicros.Set && a.iptfs != b.iptfs || a.iptfs.PacketSize.Set && a.iptfs != b.iptfs},
+		{"IPTFS", a.iptfs != b.iptfs},
 		{"ExtraFlags", a.extra != b.extra}, {"TFCPad", a.tfcpad != b.tfcpad}, {"Mark", a.mark != b.mark},
 		{"Offload", a.offload != b.offload}, {"Replay.Window", a.window != b.window}, {"Encap", a.encap != b.encap},
 		{"Flags", a.flags != b.flags}, {"Lifetime", a.lifetime != b.lifetime}, {"Auth.TruncBits", a.bits != b.bits},

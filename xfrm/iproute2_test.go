@@ -3,7 +3,6 @@ package xfrm
 import (
 	"bytes"
 	"encoding/hex"
-	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -470,5 +469,5 @@ func TestIntegrationCommandsAgainstIP(t *testing.T) {
 			t.Errorf("%s\nours %x\nip   %x", line, ours, theirs)
 		}
 	}
-	t.Log(fmt.Sprintf("%d commands in %v", len(commands), time.Since(begin).Round(time.Second)))
+	t.Logf("%d commands in %v", len(commands), time.Since(begin).Round(time.Second))
 }
