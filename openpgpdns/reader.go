@@ -29,7 +29,11 @@ const (
 // A certificate that cannot be used (a version that is not supported, packets
 // where none may be, too many octets) costs an error; reading goes on with the
 // next. Reading ends after an error from which nobody could find the next
-// packet again: octets that are no packet, a truncated packet, secret keys.
+// packet again: octets that are no packet, a truncated packet; of an armored
+// ring only that block ends. It also ends at secret keys.
+//
+// Limits: [DefaultMaxCertSize], 131,072 packets and 1,024 user IDs a
+// certificate.
 type Reader struct {
 	src   io.Reader
 	armor *armorReader
