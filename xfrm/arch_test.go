@@ -18,8 +18,8 @@ func TestCommandsOnEveryArchitecture(t *testing.T) {
 	const name = "testdata/commands.txt"
 	var out bytes.Buffer
 	for _, line := range commands {
-		if strings.Contains(line, " seq ") {
-			continue // iproute2 mixes up the byte order of this one
+		if strings.Contains(line, " seq ") || strings.Contains(line, " proto 135 ") {
+			continue // iproute2 mixes up the byte order of these
 		}
 		out.WriteString("$ " + line + "\n")
 		c, err := ParseCommand(line, &ReadOptions{IfIndex: guestIndex})
