@@ -121,7 +121,7 @@ func (b *block) bareCandidate(m, length int) {
 		b.stats.Short++
 		return
 	}
-	b.bareStart = true
+	b.bareStart, b.quiet = true, false
 	b.attempt(m, (sum+diff)/2/first*4, length, errors, hard)
 	b.bareStart = false
 }

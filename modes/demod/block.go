@@ -45,6 +45,7 @@ type block struct {
 
 	certain   []span // frames that are certain
 	rescan    bool   // some of them were taken away
+	quiet     bool   // the gaps of the preamble are empty
 	bareStart bool   // the candidate in work has no preamble
 
 	triedStart, triedBits int // of the last candidate that came to refine

@@ -18,6 +18,9 @@ type reading struct {
 	nHard  int         // different hard decisions, the best first:
 	hard   [3][14]byte // from the trellis, the matched filter, the energies
 	margin [3]float32
+	// quiet: where a preamble has no pulses there are none, so that this is no
+	// piece of another frame's data.
+	quiet bool
 	// bare: found without a preamble.
 	bare bool
 	// certified: hard[0] has a parity that vouches for itself.
@@ -83,7 +86,7 @@ func (b *block) vouched(f *[14]byte, bits int, weight func(i int) float32) bool 
 		case 17, 18:
 			return modes.Remainder(f[:14]) == 0
 		case 16, 20, 21:
-			return slices.Contains(b.known, modes.Remainder(f[:14]))
+			return b.quiet && slices.Contains(b.known, modes.Remainder(f[:14]))
 		}
 		return false
 	}
@@ -102,7 +105,7 @@ func (b *block) vouched(f *[14]byte, bits int, weight func(i int) float32) bool 
 		}
 		return slices.Contains(b.known, uint32(f[1])<<16|uint32(f[2])<<8|uint32(f[3]))
 	case 0, 4, 5:
-		return slices.Contains(b.known, modes.Remainder(f[:7]))
+		return b.quiet && slices.Contains(b.known, modes.Remainder(f[:7]))
 	}
 	return false
 }
@@ -113,6 +116,8 @@ func (b *block) decode(m int, g float32) {
 	t := b.t
 	e := b.e[m:]
 	b.stats.Candidates++
+
+	b.quiet = b.gaps(e, g)
 
 	// Hard decisions straight from the energies.
 	hard := gather(e, t.one[:], t.zero[:])
@@ -170,6 +175,17 @@ func (b *block) decode(m int, g float32) {
 	default:
 		b.stats.Short++
 	}
+}
+
+// gaps reports whether the four bit lengths of a preamble that hold no pulse
+// are empty; each bit of data has one.
+func (b *block) gaps(e []float32, g float32) bool {
+	c := &b.t.chip
+	var sum float32
+	for _, i := range [...]int{4, 5, 10, 11, 12, 13, 14, 15} {
+		sum += e[c[i]]
+	}
+	return sum < 8*(0.2*max(g/4-b.noise, 0)+1.1*b.noise)
 }
 
 // tail returns the mean energy of the pulses of the last bits of a frame.
@@ -303,7 +319,7 @@ func (b *block) newReading(start, bits int, level float32) *reading {
 	gain := b.t.gain[offsetBins][0]
 	r.level = level / (gain * gain)
 	r.bits = bits
-	r.bare = b.bareStart
+	r.bare, r.quiet = b.bareStart, b.quiet
 	return r
 }
 

@@ -12,6 +12,9 @@ import (
 // the bits go into a table by their remainder, those of the other half look
 // for their complement.
 const (
+	wholeParity = 0xFFFFFF
+	codeBits    = 7 // of an interrogator code, laid over the parity
+
 	maxDepth  = 32
 	maxSubset = 1024 // subsets of each half
 	tableSize = 4096
@@ -67,14 +70,14 @@ func (f *flipper) weakest(llr []float32, from, k int) int {
 
 // subsets lists the subsets of the bits first, first+2, ... of the first n,
 // none dearer than limit.
-func (f *flipper) subsets(dst []subset, first, n, frameBits int, limit float32) []subset {
+func (f *flipper) subsets(dst []subset, first, n, frameBits int, limit float32, keep uint32) []subset {
 	dst = append(dst[:0], subset{})
 	for r := first; r < n; r += 2 {
 		w := f.weight[r]
 		if w > limit {
 			break
 		}
-		syn := f.syndrome[frameBits-1-int(f.order[r])]
+		syn := f.syndrome[frameBits-1-int(f.order[r])] & keep
 		for _, s := range dst[:len(dst):len(dst)] {
 			if len(dst) == maxSubset {
 				return dst
@@ -87,10 +90,11 @@ func (f *flipper) subsets(dst []subset, first, n, frameBits int, limit float32) 
 	return dst
 }
 
-// prepare lists the subsets of the first n ranks, none dearer than limit.
-func (f *flipper) prepare(n, frameBits int, limit float32) {
-	f.left = f.subsets(f.left, 0, n, frameBits, limit)
-	f.right = f.subsets(f.right, 1, n, frameBits, limit)
+// prepare lists the subsets of the first n ranks, none dearer than limit. Of
+// the remainders only the bits in keep count.
+func (f *flipper) prepare(n, frameBits int, limit float32, keep uint32) {
+	f.left = f.subsets(f.left, 0, n, frameBits, limit, keep)
+	f.right = f.subsets(f.right, 1, n, frameBits, limit, keep)
 	if f.generation++; f.generation == 0 {
 		clear(f.stamp[:])
 		f.generation = 1
@@ -138,9 +142,10 @@ func (f *flipper) apply(frame *[14]byte, mask uint32) {
 // 2^24.
 const (
 	parityScore = 16.6 // ln(2^24)
+	codeScore   = 11.8 // ln(2^17), the parity beside an interrogator code
 	// minScore is asked of a repaired frame: odds of one in 400 for the worst
 	// that pass, of one in some 100,000 for all.
-	minScore = 6
+	minScore = 7
 	// rareScore is asked in addition of a DF18, which is rare.
 	rareScore = 3
 	// teachScore is asked of a repaired frame that makes its address known,
@@ -148,7 +153,7 @@ const (
 	teachScore = 10
 	// replyScore is asked of a reply with address parity, repaired or not. It
 	// is as sure as its score only if it is a reply at all.
-	replyScore = 6
+	replyScore = 7
 )
 
 // lnRight returns ln(Q) of bits with these log likelihood ratios.
@@ -191,7 +196,13 @@ func (f *flipper) certify(r *reading, depth int) {
 		return
 	}
 	h := &r.hard[0]
-	f.prepare(f.weakest(r.llr[:r.bits], 0, depth), r.bits, limit)
+	llr := r.llr[:r.bits]
+	if r.bits == shortBits {
+		// The last bits may hold another interrogator code than 0, which is
+		// for the judge.
+		llr = llr[:shortBits-codeBits]
+	}
+	f.prepare(f.weakest(llr, 0, depth), r.bits, limit, wholeParity)
 	mask, cost, ok := f.search(modes.Remainder(h[:r.bits/8]), limit)
 	if !ok || mask == 0 {
 		return

@@ -88,8 +88,10 @@ func (j *judge) reading(r *reading, emit func(*modes.Frame)) {
 	for i := range r.nHard {
 		f.Data, f.Margin = r.hard[i], r.margin[i]
 		f.Repaired = 0
-		if r.soft && f.DF() != 11 && f.DF() != 17 && f.DF() != 18 && parityScore+r.lnQ-j.crowd() < replyScore {
-			reason = modes.RejectedParity // too many bits may be wrong
+		if df := f.DF(); df != 11 && df != 17 && df != 18 && (!r.quiet || r.soft && parityScore+r.lnQ-j.crowd() < replyScore) {
+			// No preamble, or too many bits may be wrong: what fits a heard
+			// address may do so by chance.
+			reason = modes.RejectedParity
 			continue
 		}
 		if r.bare && !j.heardClear(f) {
@@ -285,27 +287,45 @@ func (j *judge) searchClear(r *reading, hard [14]byte, df uint32) bool {
 			llr[i] = math.MaxFloat32
 		}
 	}
-	limit := parityScore + lnRight(llr) - minScore
+	score, keep := float32(parityScore), uint32(wholeParity)
+	if df == 11 {
+		for i := shortBits - codeBits; i < shortBits; i++ {
+			llr[i] = math.MaxFloat32
+		}
+		score, keep = codeScore, wholeParity&^(1<<codeBits-1)
+	}
+	limit := score + lnRight(llr) - minScore
 	if limit <= 0 {
 		return false
 	}
-	j.flip.prepare(j.flip.weakest(llr, 5, j.depth), r.bits, limit)
-	mask, cost, ok := j.flip.search(modes.Remainder(hard[:r.bits/8]), limit)
+	j.flip.prepare(j.flip.weakest(llr, 5, j.depth), r.bits, limit, keep)
+	mask, cost, ok := j.flip.search(modes.Remainder(hard[:r.bits/8])&keep, limit)
 	if !ok {
 		return false
 	}
 	j.flip.apply(&hard, mask)
-	r.flipped, r.flips, r.cost = hard, bits.OnesCount32(mask)+bits.OnesCount32(wrong), cost+bestCost
+	flips := bits.OnesCount32(mask) + bits.OnesCount32(wrong)
+	if df == 11 {
+		f := modes.Frame{Bits: shortBits, Data: hard, Time12: j.frame.Time12}
+		if !j.code(r, &f) {
+			return false
+		}
+		hard, flips = f.Data, flips+int(f.Repaired)
+	}
+	if flips == 0 {
+		return false
+	}
+	r.flipped, r.flips, r.cost = hard, flips, cost+bestCost
 	return true
 }
 
 // searchParity is for replies whose parity holds the address.
 func (j *judge) searchParity(r *reading, hard [14]byte) bool {
 	limit := parityScore + r.lnQ - j.crowd() - replyScore
-	if limit <= 0 {
+	if limit <= 0 || !r.quiet {
 		return false
 	}
-	j.flip.prepare(j.flip.weakest(r.llr[:r.bits], 0, j.depth), r.bits, limit)
+	j.flip.prepare(j.flip.weakest(r.llr[:r.bits], 0, j.depth), r.bits, limit, wholeParity)
 	remainder := modes.Remainder(hard[:r.bits/8])
 	var mask uint32
 	found := false
