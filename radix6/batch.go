@@ -95,7 +95,7 @@ func (x *index) codesBatch(keys *[batch]Key, codes *[batch]uint32) {
 			for _, i := range some {
 				i &= batch - 1
 				if c := codes[i]; c > x.maxCode {
-					codes[i] = x.deep(x.links[c-x.maxCode-1], keys[i].Hi, keys[i].Lo, 3)
+					codes[i] = x.deep(x.linkOf(c), keys[i].Hi, keys[i].Lo, 3)
 				}
 			}
 		}

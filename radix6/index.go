@@ -73,7 +73,9 @@ const (
 	groupMax    = 13 // entries; the place of the first is known
 	listMax     = 4 * groupMax
 	pairMax     = groupMax * groupMax
-	listSpare   = 48 // bytes that a search may read behind a list
+	// listSpare is more than any search reads from the beginning of a list or
+	// pair on, whatever it finds there: 13 groups of codes of 4 bytes.
+	listSpare = 1200
 )
 
 // skip is a node that stands for digits which all runs below have in common.
@@ -214,7 +216,16 @@ func (x *index) code(hi, lo uint64) uint32 {
 	if c <= x.maxCode {
 		return c
 	}
-	return x.deep(x.links[c-x.maxCode-1], hi, lo, 3)
+	return x.deep(x.linkOf(c), hi, lo, 3)
+}
+
+// linkOf returns where a code that is not an answer leads. In an index that we
+// have made every such code leads somewhere; a forged one gets no answer.
+func (x *index) linkOf(c uint32) uint32 {
+	if i := c - x.maxCode - 1; i < uint32(len(x.links)) {
+		return x.links[i]
+	}
+	return 0
 }
 
 // load returns the code at an offset.
@@ -258,8 +269,11 @@ func (x *index) deep(ref uint32, hi, lo uint64, d uint) uint32 {
 		if c <= x.maxCode {
 			return c
 		}
-		ref = x.links[c-x.maxCode-1]
+		ref = x.linkOf(c)
 		d++
 	}
-	return ref & codeMax
+	if ref>>kindShift == kindCode {
+		return ref
+	}
+	return 0 // of a forged index
 }

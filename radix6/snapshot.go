@@ -135,8 +135,9 @@ func (s *Snapshot[V]) LookupPrefix(dst netip.Addr) (v V, p netip.Prefix, ok bool
 	}
 	v, ok = s.LookupKey(hi, lo)
 	if ok && s.lengths != nil {
-		n := int(s.lengths.resolve(s.lengths.code(hi, lo), key{})) - 1
-		p = key{hi, lo}.mask(n).prefix(n)
+		if c := s.lengths.resolve(s.lengths.code(hi, lo), key{}); c != 0 { // 0 only in forged data
+			p = key{hi, lo}.mask(int(c - 1)).prefix(int(c - 1))
+		}
 	}
 	return v, p, ok
 }
