@@ -102,7 +102,7 @@ func FuzzFilter(f *testing.F) {
 				}
 				again, err := f.Append(nil, d)
 				if err != nil || !bytes.Equal(again, out) {
-					t.Fatalf("not stable: %v", err)
+					t.Fatalf("%+v not stable: %v\n%x\n%x", f, err, out, again)
 				}
 			}
 			for range c.Verify() {

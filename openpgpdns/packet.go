@@ -130,7 +130,7 @@ const (
 // counts reports whether the packet is a self-signature that has not been
 // found to be wrong.
 func (p *packetRef) counts() bool {
-	return p.tag == tagSignature && p.flags&(selfIssued|badSelfSig) == selfIssued
+	return p.tag == tagSignature && p.flags&(selfIssued|badSelfSig|unreadable) == selfIssued
 }
 
 func (p *packetRef) isCert() bool {
