@@ -2,12 +2,26 @@ package openpgpdns
 
 import (
 	"bytes"
+	"crypto/dsa"
+	"crypto/rsa"
 	"encoding/binary"
 	"errors"
 	"hash"
 
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	openpgp "github.com/ProtonMail/go-crypto/openpgp/v2"
+)
+
+// Bounds of the work that one certificate can cause.
+const (
+	maxDSABits        = 4096
+	maxRSABits        = 16384
+	maxSelfSignatures = 4096
+)
+
+var (
+	errKeySize = errors.New("key too large to be checked")
+	errTooMany = errors.New("more than 4096 self-signatures")
 )
 
 var errNoCrossSignature = errors.New("a signing subkey without its back signature")
@@ -17,12 +31,15 @@ var errNoCrossSignature = errors.New("a signing subkey without its back signatur
 // returned, one *[Error] wrapping [ErrBadSignature] each, and from then on c is
 // treated as if it did not have them: a user ID left without a self-signature
 // is not published, nor a subkey without a binding signature. Signatures by
-// other keys are not looked at. Lifetimes are not judged.
+// other keys are not looked at. Lifetimes are not judged. RSA keys beyond 16,384
+// bits, DSA keys beyond 4,096 and self-signatures beyond the first 4,096 count
+// as ones that cannot be checked, so that no certificate takes for ever.
 //
 // Verify changes c and must not run beside other uses of it.
 func (c *Cert) Verify() []error {
 	var errs []error
 	primary, keyErr := c.readKey(&c.packets[0])
+	checked := 0
 	component := 0 // the user ID, attribute or subkey that signatures follow
 	for i := range c.packets {
 		p := &c.packets[i]
@@ -38,6 +55,9 @@ func (c *Cert) Verify() []error {
 			continue
 		}
 		err := keyErr
+		if checked++; err == nil && checked > maxSelfSignatures {
+			err = errTooMany
+		}
 		if err == nil {
 			err = c.verifySig(primary, component, p)
 		}
@@ -68,6 +88,13 @@ func (c *Cert) readKey(p *packetRef) (*packet.PublicKey, error) {
 	pk, ok := k.(*packet.PublicKey)
 	if !ok {
 		return nil, ErrMalformed
+	}
+	// Arithmetic with the largest numbers that a packet can hold takes minutes.
+	if d, ok := pk.PublicKey.(*dsa.PublicKey); ok && (d.P.BitLen() > maxDSABits || d.Q.BitLen() > maxDSABits || d.G.BitLen() > maxDSABits || d.Y.BitLen() > maxDSABits) {
+		return nil, errKeySize
+	}
+	if r, ok := pk.PublicKey.(*rsa.PublicKey); ok && r.N.BitLen() > maxRSABits {
+		return nil, errKeySize
 	}
 	return pk, nil
 }
