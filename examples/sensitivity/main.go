@@ -188,23 +188,27 @@ func parseList(s string) (out []float64, err error) {
 type kind struct {
 	name, what string
 	set        func(*synth.Scenario)
+	counts     func(synth.Sent) bool // nil: all
 }
 
 var allSeries = []kind{
-	{"plain", "squitters (DF17) in white noise, none overlapping", func(*synth.Scenario) {}},
-	{"smear", "pulses through a low-pass of 0.85 instead of 1.1 MHz", func(s *synth.Scenario) { s.BandwidthHz = 0.85e6 }},
-	{"multipath", "an echo 6 dB weaker, 1 to 3 us late", func(s *synth.Scenario) { s.MultipathDB = 6 }},
-	{"droop", "3 dB less amplitude at the end of a frame", func(s *synth.Scenario) { s.DroopDB = 3 }},
-	{"dc", "a DC offset of 5 steps of 8 bits in I and -3 in Q", func(s *synth.Scenario) { s.DC = complex(5.0/128, -3.0/128) }},
-	{"imbalance", "I/Q imbalance of 1 dB and 5 degrees", func(s *synth.Scenario) { s.GainDB, s.Skew = 1, 5*math.Pi/180 }},
-	{"clip", "all amplified by 12 dB, so that strong signals clip", func(s *synth.Scenario) { s.Scale = 4 }},
-	{"drop", "one buffer of 16384 samples in eleven lost", func(s *synth.Scenario) { s.Drop = 16384 }},
-	{"overlap", "a second squitter 6 dB weaker over each; both count", func(s *synth.Scenario) { s.Overlap, s.OverlapDB = true, 6 }},
-	{"allcall", "all-call replies (DF11) of aircraft not heard before", func(s *synth.Scenario) { s.Kind = synth.AllCalls }},
-	{"allcall-known", "all-call replies of aircraft heard once", func(s *synth.Scenario) { s.Kind = synth.KnownAllCalls }},
-	{"short", "DF0, DF4, DF5 of aircraft heard once", func(s *synth.Scenario) { s.Kind = synth.ShortReplies }},
-	{"long", "DF20, DF21 of aircraft heard once", func(s *synth.Scenario) { s.Kind = synth.LongReplies }},
+	{"plain", "squitters (DF17) in white noise, none overlapping", func(*synth.Scenario) {}, nil},
+	{"smear", "pulses through a low-pass of 0.85 instead of 1.1 MHz", func(s *synth.Scenario) { s.BandwidthHz = 0.85e6 }, nil},
+	{"multipath", "an echo 6 dB weaker, 1 to 3 us late", func(s *synth.Scenario) { s.MultipathDB = 6 }, nil},
+	{"droop", "3 dB less amplitude at the end of a frame", func(s *synth.Scenario) { s.DroopDB = 3 }, nil},
+	{"dc", "a DC offset of 5 steps of 8 bits in I and -3 in Q", func(s *synth.Scenario) { s.DC = complex(5.0/128, -3.0/128) }, nil},
+	{"imbalance", "I/Q imbalance of 1 dB and 5 degrees", func(s *synth.Scenario) { s.GainDB, s.Skew = 1, 5*math.Pi/180 }, nil},
+	{"clip", "all amplified by 12 dB, so that strong signals clip", func(s *synth.Scenario) { s.Scale = 4 }, nil},
+	{"drop", "one buffer of 16384 samples in eleven lost", func(s *synth.Scenario) { s.Drop = 16384 }, nil},
+	{"overlap", "squitters under a second one 6 dB weaker", overlap, func(s synth.Sent) bool { return !s.Weak }},
+	{"overlap-weak", "squitters under a second one 6 dB stronger; dB is the stronger's", overlap, func(s synth.Sent) bool { return s.Weak }},
+	{"allcall", "all-call replies (DF11) of aircraft not heard before", func(s *synth.Scenario) { s.Kind = synth.AllCalls }, nil},
+	{"allcall-known", "all-call replies of aircraft heard once", func(s *synth.Scenario) { s.Kind = synth.KnownAllCalls }, nil},
+	{"short", "DF0, DF4, DF5 of aircraft heard once", func(s *synth.Scenario) { s.Kind = synth.ShortReplies }, nil},
+	{"long", "DF20, DF21 of aircraft heard once", func(s *synth.Scenario) { s.Kind = synth.LongReplies }, nil},
 }
+
+func overlap(s *synth.Scenario) { s.Overlap, s.OverlapDB = true, 6 }
 
 func seriesHelp() string {
 	var b strings.Builder
@@ -280,14 +284,14 @@ func (o options) curves(k kind, stdout io.Writer) ([]curve, error) {
 				if err != nil {
 					return nil, err
 				}
-				row[c].add(rec, got)
+				row[c].add(k, rec, got)
 			}
 			if o.peer != "" {
 				got, err := dump1090(o.peer, iq)
 				if err != nil {
 					return nil, err
 				}
-				row[len(row)-1].add(rec, got)
+				row[len(row)-1].add(k, rec, got)
 			}
 		}
 		fmt.Fprintf(stdout, "%-5.4g", snr)
@@ -306,11 +310,12 @@ func (o options) curves(k kind, stdout io.Writer) ([]curve, error) {
 
 // add counts the distinct frames found of those sent, and the frames that
 // nobody sent.
-func (t *tally) add(rec synth.Recording, got [][]byte) {
+func (t *tally) add(k kind, rec synth.Recording, got [][]byte) {
 	sent := map[string]bool{} // true: counts and was not found yet
 	for _, s := range rec.Sent {
-		sent[string(s.Frame)] = !s.Seed
-		if !s.Seed {
+		counts := !s.Seed && !s.Damaged && (k.counts == nil || k.counts(s))
+		sent[string(s.Frame)] = counts
+		if counts {
 			t.sent++
 		}
 	}

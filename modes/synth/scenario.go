@@ -76,9 +76,12 @@ type Sent struct {
 	Frame []byte
 	// Start is the time of its first pulse in seconds from the first sample.
 	Start float64
-	// Weak marks the second reply of an overlapping pair; Seed marks the
-	// strong squitters that make addresses known and are not to be counted.
-	Weak, Seed bool
+	// Weak marks the second reply of an overlapping pair.
+	Weak bool
+	// Seed marks the strong squitters that make addresses known, Damaged those
+	// replies that lost a part to Drop: neither is to be counted, but to find
+	// them is no mistake.
+	Seed, Damaged bool
 }
 
 // A Recording is what [Scenario.Make] returns: samples and what they hold.
@@ -117,7 +120,7 @@ func (s Scenario) Make() Recording {
 		sig := Signal{Frame: frame, Start: at, Amplitude: amp, Phase: 2 * math.Pi * rng.Float64(),
 			OffsetHz: s.OffsetHz * (2*rng.Float64() - 1), DroopDB: s.DroopDB, BandwidthHz: s.BandwidthHz}
 		signals = append(signals, sig)
-		rec.Sent = append(rec.Sent, Sent{frame, at, weak, seed})
+		rec.Sent = append(rec.Sent, Sent{Frame: frame, Start: at, Weak: weak, Seed: seed})
 		if s.MultipathDB != 0 {
 			sig.Start += 1e-6 + 2e-6*rng.Float64()
 			sig.Amplitude *= math.Pow(10, -s.MultipathDB/20)
@@ -173,19 +176,17 @@ func (s Scenario) Make() Recording {
 	return rec
 }
 
-// drop removes one buffer of n samples out of each eleven, and from the list
-// every reply that lost a part.
+// drop removes one buffer of n samples out of each eleven, and marks every
+// reply that lost a part.
 func (a *Air) drop(n int, rec *Recording) {
-	kept := rec.Sent[:0]
-	for _, s := range rec.Sent {
+	for i := range rec.Sent {
+		s := &rec.Sent[i]
 		first := int(s.Start * a.Rate)
 		last := int((s.Start + 8e-6 + float64(8*len(s.Frame))*1e-6) * a.Rate)
-		if period := 11 * n; first/period == last/period && last%period < 10*n {
-			s.Start -= float64(first/period*n) / a.Rate
-			kept = append(kept, s)
-		}
+		period := 11 * n
+		s.Damaged = first/period != last/period || last%period >= 10*n
+		s.Start -= float64(first/period*n) / a.Rate
 	}
-	rec.Sent = kept
 	out := a.IQ[:0]
 	for i := 0; i < len(a.IQ); i += 11 * n {
 		out = append(out, a.IQ[i:min(i+10*n, len(a.IQ))]...)
