@@ -322,8 +322,15 @@ func (s *SA) saInit(k Kernel) (string, string) {
 			return "Encap", "AH is not compatible with encapsulation"
 		}
 	case ESP:
+		if s.AEAD.Name == "" && s.Cipher.Name == "" {
+			return "Cipher", "ESP: AEAD or CRYPT must be provided"
+		}
 		switch encap {
-		case 0, ESPInUDP, ESPInUDPNonIKE:
+		case 0, ESPInUDP:
+		case ESPInUDPNonIKE:
+			if !k.before(6, 10) { // proven on 6.1 and 6.12
+				return "Encap.Type", "Unsupported encapsulation type for ESP"
+			}
 		case ESPInTCP:
 			if k.NoESPInTCP || k.before(5, 6) {
 				return "Encap.Type", "Unsupported encapsulation type for ESP"

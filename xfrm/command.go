@@ -134,7 +134,8 @@ func (c *Command) Append(b []byte, h Header) ([]byte, error) {
 // subcommands may be shortened. What iproute2 refuses to send is an error
 // too, a [*SyntaxError] that never quotes key material.
 func ParseCommand(line string, o *ReadOptions) (*Command, error) {
-	words, err := splitWords(line)
+	var few [48]string // enough for all but long lists of templates
+	words, err := splitWords(few[:0], line)
 	if err != nil {
 		return nil, err
 	}
@@ -149,12 +150,12 @@ func ParseCommand(line string, o *ReadOptions) (*Command, error) {
 	return p.c, nil
 }
 
-// splitWords splits a line like a shell does, without expansions.
-func splitWords(line string) ([]string, error) {
+// splitWords appends the words of a line, split like a shell does, without
+// expansions.
+func splitWords(out []string, line string) ([]string, error) {
 	if !strings.ContainsAny(line, "\\'\"#") {
-		return splitPlain(line), nil
+		return splitPlain(out, line), nil
 	}
-	var out []string
 	var cur []byte
 	in, quote := false, byte(0)
 	for i := 0; i < len(line); i++ {
@@ -202,27 +203,25 @@ func splitWords(line string) ([]string, error) {
 	return out, nil
 }
 
-// splitPlain splits a line without quotes.
-func splitPlain(line string) []string {
-	out := make([]string, 0, 48)
-	start := -1
-	for i := 0; i < len(line); i++ {
-		switch line[i] {
-		case ' ', '\t', '\n', '\r':
-			if start >= 0 {
-				out, start = append(out, line[start:i]), -1
-			}
-		default:
-			if start < 0 {
-				start = i
-			}
+// splitPlain appends the words of a line without quotes.
+func splitPlain(out []string, line string) []string {
+	for len(line) > 0 {
+		i := 0
+		for i < len(line) && !blank(line[i]) {
+			i++
 		}
-	}
-	if start >= 0 {
-		out = append(out, line[start:])
+		if i > 0 {
+			out = append(out, line[:i])
+		}
+		for i < len(line) && blank(line[i]) {
+			i++
+		}
+		line = line[i:]
 	}
 	return out
 }
+
+func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 // commandParser consumes words; the first error sticks and ends all loops,
 // because then there are no more words.

@@ -305,7 +305,7 @@ func TestIntegrationTextAgainstIP(t *testing.T) {
 // sentBy returns the netlink messages that ip sends, as strace sees them.
 func sentBy(t *testing.T, line string) (sent [][]byte, output string) {
 	t.Helper()
-	words, err := splitWords(line)
+	words, err := splitWords(nil, line)
 	if err != nil {
 		t.Fatal(err)
 	}
