@@ -18,7 +18,7 @@ import (
 func TestFrames(t *testing.T) {
 	es := synth.Squitter(0x406b90, 5, [7]byte{0x20, 0x15, 0xa6, 0x78, 0xd4, 0xd2, 0x20})
 	ac := synth.AllCall(0x4d2023, 5, 0)
-	ic := synth.AllCall(0x4b1a2c, 5, 0x12)
+	ic := synth.AllCall(0x4b1a2c, 5, 0x13) // SI 3
 	sr := synth.ShortReply(0x4b1a2c, 4, 0x1838)
 	for _, c := range []struct {
 		got  []byte
@@ -90,19 +90,18 @@ func TestImpairments(t *testing.T) {
 	f := synth.Squitter(0x4b1a2c, 5, [7]byte{})
 	air := synth.NewAir(2.4e6, 400)
 	air.Add(synth.Signal{Frame: f[:], Start: 10e-6, Amplitude: 0.5, OffsetHz: 200e3, DroopDB: 6})
-	var turn complex128
 	energy := func(from, to int) (e float64) {
 		for _, v := range air.IQ[from:to] {
 			e += float64(real(v))*float64(real(v)) + float64(imag(v))*float64(imag(v))
 		}
 		return
 	}
-	for i := 1; i < len(air.IQ); i++ {
-		a, b := complex128(air.IQ[i]), complex128(air.IQ[i-1])
-		turn += a * complex(real(b), -imag(b))
-	}
-	if hz := math.Atan2(imag(turn), real(turn)) / (2 * math.Pi) * 2.4e6; math.Abs(hz-200e3) > 5e3 {
-		t.Errorf("carrier at %.0f Hz", hz)
+	// The first message bits are 1000 1: their pulses are at 8, 9.5, 10.5, 11.5
+	// and 12 us after the start.
+	at := func(us float64) complex128 { return complex128(air.IQ[int(math.Round((10+us+0.25)*2.4))]) }
+	turn := at(10.5) * complex(real(at(9.5)), -imag(at(9.5)))
+	if turns := math.Atan2(imag(turn), real(turn)) / (2 * math.Pi); math.Abs(turns-0.2) > 0.03 {
+		t.Errorf("the carrier turns by %.3f in a microsecond, want 0.2", turns)
 	}
 	// 6 dB over 120 us: 5 dB from the first 20 us of data to the last.
 	if db := 10 * math.Log10(energy(44, 92)/energy(264, 312)); math.Abs(db-4.6) > 0.6 {
@@ -199,6 +198,6 @@ func ExampleScenario() {
 	same := synth.AppendUC8(nil, synth.Scenario{Messages: 3, SNR: 12, Seed: 1}.Make().IQ)
 	fmt.Println("reproducible:", bytes.Equal(iq, same))
 	// Output:
-	// 3 replies in 2642 samples; the first is a DF 17
+	// 3 replies in 3206 samples; the first is a DF 17
 	// reproducible: true
 }
