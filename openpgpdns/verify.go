@@ -2,6 +2,7 @@ package openpgpdns
 
 import (
 	"bytes"
+	//lint:ignore SA1019 go-crypto hands DSA keys over in this type
 	"crypto/dsa"
 	"crypto/rsa"
 	"encoding/binary"
