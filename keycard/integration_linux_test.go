@@ -271,11 +271,25 @@ func (g *gnupg) edit(lines string) string {
 	return g.interactive("admin\n"+lines+"\nquit\n", "--card-edit")
 }
 
-// kill ends agent and scdaemon, so that PINs and the reader are let go.
+// kill ends agent and scdaemon, so that PINs are forgotten, and waits until
+// the readers are let go, which comes a moment later.
 func (g *gnupg) kill() {
+	g.t.Helper()
 	cmd := exec.Command("gpgconf", "--kill", "all")
 	cmd.Env = append(os.Environ(), "GNUPGHOME="+g.dir)
 	cmd.Run()
+	until(g.t, 20*time.Second, "free reader after gpgconf --kill", func() bool {
+		list, err := pcscd.Readers(context.Background())
+		if err != nil {
+			return false
+		}
+		for _, r := range list {
+			if r.Users != 0 {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 func (g *gnupg) pinFile(text string) {

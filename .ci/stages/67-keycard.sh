@@ -3,6 +3,6 @@
 # test runs itself in namespaces of its own. The peer's adapter is checked on
 # the same stack.
 export SIGNALBOX_REQUIRE=vectors,pcscd
-go test -timeout 200s -run Integration ./keycard/...
+go test -timeout 200s -run Integration ./keycard
 cd bench
 go test -timeout 100s -run Integration ./keycard

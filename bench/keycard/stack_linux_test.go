@@ -3,6 +3,7 @@ package keycard
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -101,6 +102,10 @@ func stack(t testing.TB) *softcard.Card {
 func open(t testing.TB) (*keycard.Card, *pcscd.Conn) {
 	t.Helper()
 	conn, err := pcscd.Connect(context.Background(), reader, pcscd.Shared)
+	// scdaemon lets go of the reader a moment after it was told to end.
+	for end := time.Now().Add(20 * time.Second); errors.Is(err, keycard.ErrBusy) && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		conn, err = pcscd.Connect(context.Background(), reader, pcscd.Shared)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
