@@ -358,7 +358,15 @@ func (b *block) refine(m int, g float32, bits int, energyBits [14]byte) {
 		b.stats.Errors++
 		return
 	}
-	b.phase(bits, omega*float32(b.t.rate*0.5e-6), 2)
+	perSample := float32(b.t.rate * 0.5e-6) // samples a chip
+	b.phase(bits, omega*perSample, 2)
+	if better := b.bin(b.omega / perSample); better != bin {
+		// The receiver's filter cuts one side of an off-frequency pulse, which
+		// draws the first estimate of the carrier towards the middle.
+		bin = better
+		b.matched(start, bits, bin)
+		b.phase(bits, b.omega, 1)
+	}
 	b.trellis(start, bits, bin)
 	if b.decided(m, g, bits, start, level) {
 		b.stats.Trellis++
