@@ -953,6 +953,66 @@ func TestDoAndClose(t *testing.T) {
 	}
 }
 
+func TestKeyHandles(t *testing.T) {
+	c, sc := open(t, softcard.Config{})
+	p, err := c.Import(t.Context(), keycard.SlotAuth, software(t, keycard.EC(keycard.Ed25519)), keycard.KeyMeta{Created: created})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := c.Key(t.Context(), keycard.SlotAuth, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.Slot() != keycard.SlotAuth || k.Card() != c || !k.PublicKey().Equal(p) || c.Transport() != keycard.Transport(sc) {
+		t.Errorf("%+v", k)
+	}
+	// Inside Do the key works on the handle of the transaction.
+	if err := c.Do(t.Context(), func(c *keycard.Card) error {
+		_, err := k.On(c).Sign(nil, []byte("x"), crypto.Hash(0))
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := k.WithContext(ctx).Sign(nil, []byte("x"), crypto.Hash(0)); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended context: %v", err)
+	}
+	// A key that was put there by other means: its fingerprint is written
+	// later.
+	f := p.FingerprintAt(created.Add(time.Hour), keycard.KDFParams{})
+	if err := c.SetFingerprint(t.Context(), keycard.SlotAuth, f, created.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Info().Keys[keycard.SlotAuth]; got.Fingerprint != f || !got.Created.Equal(created.Add(time.Hour)) {
+		t.Errorf("%+v", got)
+	}
+	if problems, err := c.Check(t.Context()); err != nil || problems != nil {
+		t.Errorf("%v, %v", problems, err)
+	}
+	if err := c.SetFingerprint(t.Context(), keycard.SlotAuth, keycard.Fingerprint{1}, created); err != nil {
+		t.Fatal(err)
+	}
+	if problems, err := c.Check(t.Context()); err != nil || len(problems) != 1 || !strings.Contains(problems[0].Error(), "auth slot: fingerprint 01") {
+		t.Errorf("%v, %v", problems, err)
+	}
+}
+
+// With short commands only, on a card that could do more.
+func TestShortLength(t *testing.T) {
+	var s spy
+	c, _ := open(t, softcard.Config{Fault: s.fault}, keycard.WithShortLength())
+	if _, err := c.Import(t.Context(), keycard.SlotDecrypt, rsaKey(t, 4096), keycard.KeyMeta{Created: created}); err != nil {
+		t.Fatal(err)
+	}
+	check(t, c, keycard.SlotDecrypt)
+	for _, cmd := range s.commands {
+		if len(cmd) > 2*261 {
+			t.Errorf("a command of %d octets", len(cmd)/2)
+		}
+	}
+}
+
 func TestPublicKeysOfAllKinds(t *testing.T) {
 	// What a card might answer, and whether it is taken.
 	x := strings.Repeat("11", 32)
