@@ -36,13 +36,14 @@ func (k key) next() (key, bool) {
 }
 
 // sweep turns routes, sorted by address and then by length, into runs. The
-// first starts at ::, and no two neighbours have the same code.
-func sweep(rs []codedRoute) []run {
+// first starts at ::, and no two neighbours have the same code. It uses the room
+// of buf.
+func sweep(rs []codedRoute, buf []run) []run {
 	type open struct {
 		last key
 		code uint32
 	}
-	runs := make([]run, 1, len(rs)+len(rs)/4+1)
+	runs := append(buf[:0], run{})
 	var stack [130]open // stack[0] stands for no route
 	stack[0].last = key{^uint64(0), ^uint64(0)}
 	depth := 0

@@ -168,7 +168,7 @@ func (w *compiler[V]) part(p *part, dense bool, largest func() uint32, code func
 			}
 			sub[j] = r
 		}
-		runs := sweep(sub)
+		runs := sweep(sub, nil)
 		l := sourceList{first: uint32(len(p.runs)), n: uint32(len(runs))}
 		switch {
 		case s.isBeyond && s.beyond&sourceCode != 0:
@@ -207,7 +207,7 @@ func (w *compiler[V]) part(p *part, dense bool, largest func() uint32, code func
 	for i := range p.sources {
 		p.sources[i].beyond = settle(p.sources[i].beyond)
 	}
-	runs := sweep(rs)
+	runs := sweep(rs, make([]run, 0, len(rs)+len(rs)/2+1))
 	x := buildIndex(runs, p.answers+uint32(len(p.sources)), dense)
 	if x == nil {
 		panic("radix6: too many routes for a snapshot")

@@ -14,8 +14,8 @@ import (
 // routes.
 //
 // It costs a [Tree], which the writers work on, and about as much again for
-// what the readers see. An update of one route rebuilds a list of at most a
-// hundred neighbours and the few nodes above it, and leaves some kilobytes of
+// what the readers see. An update of one route rebuilds a list of at most 64
+// neighbours and the few nodes above it, and leaves some kilobytes of
 // garbage. Old values live until the last reader that may see them is done:
 // that is the garbage collector's work.
 type Live[V any] struct {
@@ -25,8 +25,9 @@ type Live[V any] struct {
 	t   *Tree[V]
 	log journal[V]
 	// Space for rebuilding.
-	routes []codedRoute
-	slots  [256]liveItem[V]
+	routes, coded []codedRoute
+	runs          []run
+	slots         [256]liveItem[V]
 }
 
 // A View is what a [Live] had at one moment. It never changes; lookups in it
@@ -75,7 +76,7 @@ const (
 	noAnswer = 255
 	// A list of more routes than liveMax is split; a node with no more than
 	// liveMin below becomes a list again.
-	liveMax = 96
+	liveMax = 64
 	liveMin = 32
 )
 
@@ -356,11 +357,12 @@ func (l *Live[V]) sameSlot(b, d int) bool {
 // list makes a list of sorted routes.
 func (l *Live[V]) list(rs []codedRoute) *liveNode[V] {
 	n := &liveNode[V]{below: len(rs)}
-	coded := make([]codedRoute, len(rs))
+	l.coded = l.coded[:0]
 	for i, r := range rs {
-		coded[i] = codedRoute{r.key, uint32(i + 1), r.bits}
+		l.coded = append(l.coded, codedRoute{r.key, uint32(i + 1), r.bits})
 	}
-	runs := sweep(coded)
+	l.runs = sweep(l.coded, l.runs)
+	runs := l.runs
 	n.hi = make([]uint64, len(runs))
 	n.answers = make([]answer[V], len(runs))
 	for i, r := range runs {
