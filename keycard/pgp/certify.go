@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
+	pgped25519 "github.com/ProtonMail/go-crypto/openpgp/ed25519"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
+	"github.com/ProtonMail/go-crypto/openpgp/x25519"
 
 	"signalbox.example/keycard"
 )
@@ -406,6 +408,10 @@ func publicKeyPacket(k *keycard.PublicKey, subkey bool) (*packet.PublicKey, erro
 		return nil, fmt.Errorf("the %v slot has no fingerprint and so no creation time: %w", k.Slot, keycard.ErrMismatch)
 	}
 	kdf, ok := k.Params()
+	if p := newAlgorithm(k); !ok && p != nil && bytes.Equal(p.Fingerprint, k.Fingerprint[:]) {
+		p.IsSubkey = subkey
+		return p, nil
+	}
 	if !ok {
 		return nil, fmt.Errorf("fingerprint %v in the %v slot is not that of the key: %w", k.Fingerprint, k.Slot, keycard.ErrMismatch)
 	}
@@ -414,8 +420,7 @@ func publicKeyPacket(k *keycard.PublicKey, subkey bool) (*packet.PublicKey, erro
 	if subkey {
 		tag = 14
 	}
-	n := len(body)
-	p, err := packet.Read(bytes.NewReader(append([]byte{0xc0 | tag, 0xff, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}, body...)))
+	p, err := packet.Read(bytes.NewReader(newPacket(tag, body)))
 	if err != nil {
 		return nil, err
 	}
@@ -424,4 +429,16 @@ func publicKeyPacket(k *keycard.PublicKey, subkey bool) (*packet.PublicKey, erro
 		return nil, fmt.Errorf("public key packet: %w", ErrFormat)
 	}
 	return pub, nil
+}
+
+// newAlgorithm returns a 25519 key as one of algorithm 25 or 27, nil for other
+// keys.
+func newAlgorithm(k *keycard.PublicKey) *packet.PublicKey {
+	switch k.Algorithm.Curve {
+	case keycard.Ed25519:
+		return packet.NewEd25519PublicKey(k.Created, &pgped25519.PublicKey{Point: k.Point})
+	case keycard.X25519:
+		return packet.NewX25519PublicKey(k.Created, &x25519.PublicKey{Point: k.Point})
+	}
+	return nil
 }
