@@ -86,7 +86,7 @@ func newBlock(t *template, lim *limits, c *Config) *block {
 	return &block{
 		t: t, lim: lim, repair: c.Repair, ac: c.ModeAC, size: lim.block, behind: behind,
 		re: make([]float32, n), im: make([]float32, n), e: make([]float32, 2*n),
-		out: make([]reading, 0, 32), scratch: make([]float32, 0, n/noiseStep+1),
+		out: make([]reading, 0, 128), certain: make([]span, 0, 128), replies: make([]acReply, 0, 64), scratch: make([]float32, 0, n/noiseStep+1),
 		flip: newFlipper(),
 	}
 }
