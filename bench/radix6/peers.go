@@ -113,6 +113,75 @@ var (
 	}}
 )
 
+// OursSnapshot and OursFast are what a table is compiled into, from the
+// prefixes in any order.
+var (
+	OursSnapshot = Peer{Name: "radix6.Snapshot", Build: func(ps []netip.Prefix) Built {
+		return builtSnapshot(ps, radix6.Compact)
+	}}
+	OursFast = Peer{Name: "radix6.Snapshot, fast", Build: func(ps []netip.Prefix) Built {
+		return builtSnapshot(ps, radix6.Fast)
+	}}
+)
+
+func builtSnapshot(ps []netip.Prefix, l radix6.Layout) Built {
+	vs := make([]uint32, len(ps))
+	for i := range vs {
+		vs[i] = uint32(i)
+	}
+	s, err := radix6.Compile(ps, vs, radix6.CompileOptions{Layout: l})
+	if err != nil {
+		panic(err)
+	}
+	return Built{
+		Lookup: s.Lookup,
+		Sum: func(as []netip.Addr) (sum uint32) {
+			for _, a := range as {
+				v, _ := s.Lookup(a)
+				sum += v
+			}
+			return sum
+		},
+		Chain: func(as []netip.Addr) (sum uint32) {
+			for i := 0; i < len(as); {
+				v, _ := s.Lookup(as[i])
+				sum += v
+				i = next(i, v)
+			}
+			return sum
+		},
+		Keep: s,
+	}
+}
+
+// OursLive is a table that may change while it is read.
+var OursLive = Peer{Name: "radix6.Live", Build: func(ps []netip.Prefix) Built {
+	l, err := radix6.LiveOf(Tree(ps))
+	if err != nil {
+		panic(err)
+	}
+	return Built{
+		Lookup: l.Lookup,
+		Sum: func(as []netip.Addr) (sum uint32) {
+			for _, a := range as {
+				v, _ := l.Lookup(a)
+				sum += v
+			}
+			return sum
+		},
+		Chain: func(as []netip.Addr) (sum uint32) {
+			for i := 0; i < len(as); {
+				v, _ := l.Lookup(as[i])
+				sum += v
+				i = next(i, v)
+			}
+			return sum
+		},
+		Delete: func(p netip.Prefix) { l.Remove(p) },
+		Keep:   l,
+	}
+}}
+
 // BartFast is bart's fastest table.
 var BartFast = Peer{Name: "bart.Fast", Build: func(ps []netip.Prefix) Built {
 	t := new(bart.Fast[uint32])
@@ -299,5 +368,5 @@ var CIDRanger = Peer{Name: "yl2chen/cidranger", Build: func(ps []netip.Prefix) B
 	})
 }}
 
-// Peers are all tables that change in place, ours first.
-var Peers = []Peer{Ours, OursPacked, BartFast, BartTable, BartLite, Kentik, CritBit, IPTrie, GoTrees, CIDRanger}
+// Peers are all tables, ours first.
+var Peers = []Peer{Ours, OursPacked, OursSnapshot, OursFast, OursLive, BartFast, BartTable, BartLite, Kentik, CritBit, IPTrie, GoTrees, CIDRanger}
