@@ -50,13 +50,13 @@
 //   - The gate at 12 times the noise (15 for EffortFast) loses less than one
 //     frame in 1,000 at 9 dB. The tests behind it leave one or two candidates of
 //     10^8 noise samples.
-//   - L0 ends 40 % of frames at 12 dB and 95 % at 20 dB, in half a
-//     microsecond. L1 needs about 4 us more and ends another 45 % at 12 dB.
+//   - L0 ends 42 % of frames at 12 dB and 96 % at 20 dB, in half a
+//     microsecond. L1 needs about 4 us more and ends another 43 % at 12 dB.
 //   - The trellis (two states, max-log-MAP) undoes what bits half a
 //     microsecond long do to each other at two samples a microsecond. It is
 //     worth 1 dB at 2.4 Msps and 3 to 8 dB at 2.0 Msps, for 5 us a frame.
 //   - Flips: all sets of the least reliable bits that fit the parity, by
-//     meeting in the middle, the cheapest by likelihood. From 45 to 97 % of frames at 9 dB.
+//     meeting in the middle, the cheapest by likelihood. From 48 to 98 % of frames at 9 dB.
 //     A set is believed by its score, the logarithm of the odds that it is
 //     the truth; no count of bits, no list of patterns.
 //   - An address that was heard makes 29 bits of a doubtful frame certain:
@@ -86,7 +86,7 @@
 // RepairTwo) it is -1.
 //
 // Addresses become known by frames whose parity vouches for them, and by
-// repaired ones only when their score is four more than is asked and no bit of
+// repaired ones only when their score is two more than is asked and no bit of
 // the address was changed.
 //
 // In 10^8 samples of noise with 50 known addresses no effort finds a frame. Among

@@ -143,9 +143,9 @@ func (f *flipper) apply(frame *[14]byte, mask uint32) {
 const (
 	parityScore = 16.6 // ln(2^24)
 	codeScore   = 11.8 // ln(2^17), the parity beside an interrogator code
-	// minScore is asked of a repaired frame: odds of one in 400 for the worst
+	// minScore is asked of a repaired frame: odds of one in 3,000 for the worst
 	// that pass, of one in some 100,000 for all.
-	minScore = 7
+	minScore = 8
 	// rareScore is asked in addition of a DF18, which is rare.
 	rareScore = 3
 	// teachScore is asked of a repaired frame that makes its address known,

@@ -96,30 +96,43 @@ func TestIntegrationNoise(t *testing.T) {
 	t.Logf("%d million samples", blocks)
 }
 
-// Frames that nobody sent, out of many accepted, from 7 to 20 dB and in three
-// ranges of carrier offset: at most one in 50,000. The number of messages of
-// each of 36 recordings is SIGNALBOX_SIGNALS in the environment.
+// Frames that nobody sent, out of many accepted, from 7 to 20 dB, in three
+// ranges of carrier offset, of every kind, and over each other: at most one in
+// 50,000. The number of messages of each of 58 recordings is SIGNALBOX_SIGNALS
+// in the environment.
 func TestIntegrationFalseFrames(t *testing.T) {
 	need.Asked(t, "falseframes")
-	messages := envInt(t, "SIGNALBOX_SIGNALS", 500)
-	accepted, wrong := 0, 0
-	seed := uint64(500)
+	messages := envInt(t, "SIGNALBOX_SIGNALS", 300)
+	var list []synth.Scenario
 	for _, rate := range []float64{2.4e6, 2.0e6} {
 		for _, offset := range []float64{100e3, 500e3, 1e6} {
 			for _, snr := range []float64{7, 8, 9, 10, 12, 20} {
-				seed++
-				rec := synth.Scenario{Rate: rate, Messages: messages, SNR: snr, OffsetHz: offset, Seed: seed}.Make()
-				iq := synth.AppendUC8(nil, rec.IQ)
-				for _, effort := range []demod.Effort{demod.EffortDefault, demod.EffortMax} {
-					got := frames(t, demod.Config{Rate: int(rate), Effort: effort, Workers: 2}, iq, nil)
-					_, w := score(rec, got)
-					if w > 0 {
-						t.Logf("%g Msps, %g kHz, %g dB, %v: %d of %d wrong", rate/1e6, offset/1e3, snr, effort, w, len(got))
-					}
-					accepted += len(got)
-					wrong += w
-				}
+				list = append(list, synth.Scenario{Rate: rate, OffsetHz: offset, SNR: snr})
 			}
+		}
+		for _, kind := range []synth.Kind{synth.AllCalls, synth.ShortReplies, synth.LongReplies} {
+			for _, snr := range []float64{8, 10, 14} {
+				list = append(list, synth.Scenario{Rate: rate, Kind: kind, SNR: snr})
+			}
+		}
+		for _, snr := range []float64{14, 20} {
+			list = append(list, synth.Scenario{Rate: rate, Overlap: true, OverlapDB: 6, SNR: snr})
+		}
+	}
+	accepted, wrong := 0, 0
+	for i, s := range list {
+		s.Messages, s.Seed = messages, 500+uint64(i)
+		rec := s.Make()
+		iq := synth.AppendUC8(nil, rec.IQ)
+		for _, effort := range []demod.Effort{demod.EffortDefault, demod.EffortMax} {
+			got := frames(t, demod.Config{Rate: int(s.Rate), Effort: effort, Workers: 2}, iq, nil)
+			_, w := score(rec, got)
+			if w > 0 {
+				t.Logf("%g Msps, %g kHz, %g dB, kind %d, overlap %v, %v: %d of %d wrong",
+					s.Rate/1e6, s.OffsetHz/1e3, s.SNR, s.Kind, s.Overlap, effort, w, len(got))
+			}
+			accepted += len(got)
+			wrong += w
 		}
 	}
 	t.Logf("%d of %d accepted frames were not sent", wrong, accepted)
