@@ -261,7 +261,9 @@ func ParseKeyFile(r io.Reader) (*KeyFile, error) {
 		if !ok {
 			return nil, bad
 		}
-		b = v
+		// Long lines are cut anywhere, also in a word; what goes on after a
+		// line end begins with a space of its own.
+		b = bytes.ReplaceAll(bytes.ReplaceAll(v, []byte("\r\n"), []byte("\n")), []byte("\n "), nil)
 	}
 	tokens, ok := sexp(b)
 	if !ok || len(tokens) < 2 || tokens[0] != "(" {
