@@ -112,7 +112,7 @@ func BenchmarkIQ(b *testing.B) {
 		{"dense", func(b *testing.B) []byte { return repeat(Resample(vectors.Read(b, "modes/modes1.bin"))) }},
 		{"mid", func(*testing.B) []byte { iq, _ := Squitters(3000, 14); return repeat(iq) }},
 	} {
-		b.Run(in.name, func(b *testing.B) {
+		b.Run("in="+in.name, func(b *testing.B) {
 			iq := in.iq(b)
 			report := func(b *testing.B, frames int, cpu time.Duration) {
 				speed := float64(len(iq)/2) * float64(b.N) / cpu.Seconds()
@@ -121,7 +121,7 @@ func BenchmarkIQ(b *testing.B) {
 				b.ReportMetric(float64(frames), "frames")
 			}
 			for _, effort := range []demod.Effort{demod.EffortFast, demod.EffortDefault, demod.EffortMax} {
-				b.Run("signalbox-"+effort.String(), func(b *testing.B) {
+				b.Run("impl=signalbox/effort="+effort.String(), func(b *testing.B) {
 					var cpu time.Duration
 					n := 0
 					for b.Loop() {
@@ -134,7 +134,7 @@ func BenchmarkIQ(b *testing.B) {
 					report(b, n, cpu)
 				})
 			}
-			b.Run(Peer, func(b *testing.B) {
+			b.Run("impl="+Peer, func(b *testing.B) {
 				needPeer(b)
 				path := file(b, iq)
 				var cpu time.Duration
@@ -159,7 +159,7 @@ func BenchmarkText(b *testing.B) {
 	for range 4 { // 16 times the same: some 220,000 messages
 		text, n = append(text, text...), 2*n
 	}
-	b.Run("signalbox", func(b *testing.B) {
+	b.Run("impl=signalbox", func(b *testing.B) {
 		var cpu time.Duration
 		for b.Loop() {
 			got, c := OursText(text)
@@ -170,7 +170,7 @@ func BenchmarkText(b *testing.B) {
 		}
 		b.ReportMetric(float64(n)*float64(b.N)/cpu.Seconds()/1e6, "Mmessages/s")
 	})
-	b.Run(Peer, func(b *testing.B) {
+	b.Run("impl="+Peer, func(b *testing.B) {
 		needPeer(b)
 		var cpu time.Duration
 		for b.Loop() {

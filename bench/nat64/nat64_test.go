@@ -152,20 +152,22 @@ func TestSameAnswer(t *testing.T) {
 func each(b *testing.B, f func(b *testing.B, size int, v6 bool)) {
 	for _, size := range []int{66, 576, 1480} {
 		for _, v6 := range []bool{true, false} {
-			name := fmt.Sprintf("%d/46", size)
+			name := fmt.Sprintf("size=%d/way=4to6", size)
 			if v6 {
-				name = fmt.Sprintf("%d/64", size)
+				name = fmt.Sprintf("size=%d/way=6to4", size)
 			}
 			b.Run(name, func(b *testing.B) { f(b, size, v6) })
 		}
 	}
 }
 
-func BenchmarkOurs(b *testing.B) {
+// BenchmarkTranslate: the library with the prefix alone and with tables of
+// mappings, gopacket with the prefix alone.
+func BenchmarkTranslate(b *testing.B) {
 	for _, n := range []int{0, 10_000, 1_000_000} {
-		tr := translator(b, n)
-		prefix := tr.Config().Prefix
-		b.Run(fmt.Sprintf("eam%d", n), func(b *testing.B) {
+		b.Run(fmt.Sprintf("impl=signalbox/eam=%d", n), func(b *testing.B) {
+			tr := translator(b, n)
+			prefix := tr.Config().Prefix
 			each(b, func(b *testing.B, size int, v6 bool) {
 				const hosts = 64
 				var in, bufs [hosts][]byte
@@ -193,9 +195,10 @@ func BenchmarkOurs(b *testing.B) {
 			})
 		})
 	}
+	b.Run("impl=gopacket/eam=0", translateWithGopacket)
 }
 
-func BenchmarkGopacket(b *testing.B) {
+func translateWithGopacket(b *testing.B) {
 	prefix := translator(b, 0).Config().Prefix
 	each(b, func(b *testing.B, size int, v6 bool) {
 		p := udp(b, far, host4(1), size)

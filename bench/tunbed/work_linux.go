@@ -3,6 +3,7 @@ package tunbed
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -102,8 +103,9 @@ func tcp(r *Result, w Work, from, to *netns.Namespace, addr string, length time.
 		return err
 	}
 	defer server.stop()
-	out, err := from.Run("timeout", fmt.Sprint(int(length.Seconds())+15), "iperf3", "-J", "-c", addr, "-p", strconv.Itoa(port),
-		"-t", fmt.Sprint(length.Seconds()), "-P", strconv.Itoa(w.Streams))
+	seconds := int(math.Ceil(length.Seconds())) // iperf3 takes whole seconds; 0 would be for ever
+	out, err := from.Run("timeout", strconv.Itoa(seconds+15), "iperf3", "-J", "-c", addr, "-p", strconv.Itoa(port),
+		"-t", strconv.Itoa(seconds), "-P", strconv.Itoa(w.Streams))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,68 @@
+package compare
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+var lpctrieRoutes = Section{
+	Name: "lpctrie", Title: "lpctrie: IPv4 routes", Run: runLpctrie,
+}
+
+func runLpctrie(r *Report) error {
+	if _, err := r.Check("every table answers like a map searched from the longest prefix on, before and after deletions", inBench,
+		"go", "test", "-count=1", "-v", "-run", "TestPeersAnswerRight", "./lpctrie"); err != nil {
+		return err
+	}
+	r.Modules(routeModules...)
+	r.NotRun("netipds, tailscale/art, lpmtrie", "no released module with these tables")
+	r.NotRun("Linux's own fib_trie", "its lookup cannot be timed from outside; the published figures are drawn with dashes, and lpctrie's trie is the same node by node")
+	r.NotRun("DPDK rte_lpm and rte_fib, VPP, poptrie", "C and Rust: not callable without cgo")
+	r.Printf("Processor time of the thread in slices of 32,768 lookups, taken in turns, the 10th percentile. In brackets: ratio to bart.Fast.\n")
+	if !r.Quick {
+		for _, part := range []struct{ name, text string }{
+			{"peers", "The full table of 901,899 routes, inserted in random order; hot: 1,024 addresses, cold: a million, nanoseconds:"},
+			{"targets", "The compiled forms and their goals, on the same table:"},
+		} {
+			out, err := r.Command(inBench, "go", "run", "./lpctrie/figures", "-only", part.name)
+			if err != nil {
+				return err
+			}
+			tables := markdownTables(out)
+			if len(tables) == 0 {
+				return fmt.Errorf("figures -only %s printed no table\n%s", part.name, tail(out))
+			}
+			r.Printf("\n%s\n\n%s\n", part.text, tables[0])
+		}
+	}
+	limit := "1000000"
+	if r.Quick {
+		limit = "1000"
+	}
+	if _, err := r.Command(inBench, "go", "run", "./lpctrie/figures", "-only", "scenarios", "-limit", limit, "-out", "%T"); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(r.temp, "scenarios.csv"))
+	if err != nil {
+		return err
+	}
+	all, err := parseScenarios(string(text))
+	if err != nil {
+		return fmt.Errorf("scenarios.csv: %w", err)
+	}
+	r.scenarioTable(all, []string{"lpctrie.Table", "lpctrie.Snapshot", "lpctrie.Snapshot, fast", "bart.Fast"})
+	published := recorded("Linux, published", 1, 20, 500000, 50)
+	chained := func(s scenario) float64 { return s.chained }
+	return r.routePlots(all, []routePlot{
+		{file: "full", axes: Axes{Title: "IPv4 lookup, views of the full table", Y: "ns, each waiting for the one before"}, kind: "a", from: 1, value: chained, recorded: []Line{published}},
+		{file: "subnets", axes: Axes{Title: "IPv4 lookup, /24s without gaps", Y: "ns, each waiting for the one before"}, kind: "b", density: 1, from: 1, value: chained, recorded: []Line{published}},
+		{file: "hosts", axes: Axes{Title: "IPv4 lookup, random /32s in a /8", Y: "ns, each waiting for the one before"}, kind: "c", from: 1, value: chained, recorded: []Line{published}},
+		{file: "memory", axes: Axes{Title: "IPv4 memory, views of the full table", Y: "bytes per route", LogY: true}, kind: "a", from: 100, value: func(s scenario) float64 { return s.bytes },
+			recorded: []Line{recorded("Linux, published: 128 MiB a million", 100, 134.2, 1e6, 134.2), recorded("Linux 6.18, fib_triestat", 10022, 138.4, 901899, 124.1)}},
+		{file: "insert", axes: Axes{Title: "IPv4 insertion or compilation, views of the full table", Y: "ns per route", LogY: true}, kind: "a", from: 100, value: func(s scenario) float64 { return s.insert },
+			recorded: []Line{recorded("Linux, published: under 10 s for two million", 100, 5000, 1e6, 5000)}},
+		{file: "depth", axes: Axes{Title: "Mean depth of the IPv4 trie, views of the full table", Y: "nodes above a leaf"}, kind: "a", from: 100, only: "lpctrie.Table",
+			value: func(s scenario) float64 { return s.depth }, recorded: []Line{recorded("Linux 6.18, fib_triestat", 10022, 1.78, 901899, 2.22)}},
+	})
+}
