@@ -74,9 +74,10 @@ type deepRuns[V any] struct {
 // NewLive returns an empty live table.
 func NewLive[V any](cfg Config) *Live[V] { return LiveOf(New[V](cfg)) }
 
-// LiveOf makes a live table of t, which it takes over: t must not be used any
-// more.
+// LiveOf makes a live table of t, which it takes over and packs: t must not be
+// used any more.
 func LiveOf[V any](t *Table[V]) *Live[V] {
+	t.Pack()
 	l := &Live[V]{t: t}
 	for i := range l.dirty {
 		l.dirty[i] = ^uint64(0)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"signalbox.example/internal/routegen"
 )
@@ -49,13 +50,38 @@ func edgesOf(p netip.Prefix, r *rand.Rand) []uint32 {
 }
 
 func TestLiveAgainstTable(t *testing.T) {
-	updates := 30000
+	updates := 15000
 	if testing.Short() {
 		updates = 2000
 	}
+	liveAgainstTable(t, updates)
+}
+
+// liveAgainstTable makes random updates of a live table and a plain one, and
+// compares them after each at the addresses concerned, while two readers check
+// that every answer contains its address.
+func liveAgainstTable(t *testing.T, updates int) {
 	r := rand.New(rand.NewPCG(8, 8))
 	tab := New[uint32](Config{})
 	l := NewLive[uint32](Config{})
+	var stop atomic.Bool
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer stop.Store(true)
+	for seed := range uint64(2) {
+		readers.Go(func() {
+			r := rand.New(rand.NewPCG(seed, 5))
+			for !stop.Load() {
+				a := AddrOf(0x0a010000 + r.Uint32()&0x1ffff)
+				if _, p, ok := l.LookupPrefix(a); ok && !p.Contains(a) {
+					t.Errorf("%v: %v", a, p)
+				}
+				if r.IntN(64) == 0 {
+					time.Sleep(50 * time.Microsecond) // leave room for the writer
+				}
+			}
+		})
+	}
 	var present []Route
 	fail := errors.New("changed my mind")
 	for i := range updates {
@@ -427,7 +453,7 @@ func TestLiveChurnMemory(t *testing.T) {
 	fresh := LiveOf(tab)
 	size := heap() - start
 	t.Logf("%d bytes after %d updates, %d fresh", churned, updates, size)
-	if float64(churned) > 1.1*float64(size) {
+	if float64(churned) > 1.1*float64(size)+128<<10 { // of small tables the test's own garbage would count
 		t.Errorf("%d bytes after %d updates, %d fresh", churned, updates, size)
 	}
 	runtime.KeepAlive(l)
