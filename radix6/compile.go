@@ -144,6 +144,9 @@ func (w *compiler[V]) build(value func(uint32) V, o CompileOptions) *Snapshot[V]
 	s := &Snapshot[V]{inline: c.inline, shift: c.shift, routes: len(w.routes), layout: o.Layout}
 	runs := w.part(&s.part, o.Layout == Fast, c.max, func(r codedRoute) uint32 { return c.code(value(r.code)) })
 	s.entries, s.values = runs, slices.Clip(c.values)
+	if c.inline {
+		s.direct = s.answers
+	}
 	if o.Prefixes {
 		s.lengths = new(part)
 		w.part(s.lengths, false, nil, nil)

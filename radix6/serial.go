@@ -412,7 +412,7 @@ func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], err
 		if s.answers == 0 || uint64(s.answers-1) > min(maxInline, maxOf[V]()) || count != 0 || listBytes != 0 {
 			return nil, bad("the value %d does not fit %v", int64(s.answers)-1, reflect.TypeFor[V]())
 		}
-		s.shift = inlineShift[V]()
+		s.shift, s.direct = inlineShift[V](), s.answers
 		return s, nil
 	}
 	if s.answers != count || uint64(count) > listBytes {

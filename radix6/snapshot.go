@@ -32,10 +32,11 @@ type CompileOptions struct {
 // and it says of a match the prefix only, and only if asked.
 type Snapshot[V any] struct {
 	part
-	lengths *part // codes are lengths plus one; nil without prefixes
-	inline  bool  // codes are values plus one
-	shift   uint8 // see inlineValue
-	values  []V   // by code minus one, unless inline
+	lengths *part  // codes are lengths plus one; nil without prefixes
+	inline  bool   // codes are values plus one
+	shift   uint8  // see inlineValue
+	direct  uint32 // answers if inline, otherwise 0
+	values  []V    // by code minus one, unless inline
 	routes  int
 	entries int
 	layout  Layout
@@ -88,23 +89,27 @@ func (s *Snapshot[V]) Lookup(dst netip.Addr) (v V, ok bool) {
 		return v, false
 	}
 	c := s.code(hi, lo)
-	if c > s.answers {
-		c = s.resolve(c, key{})
-	}
-	if s.inline && c != 0 {
+	if c-1 < s.direct {
 		return inlineValue[V](c-1, s.shift), true
 	}
-	return s.Value(c)
+	return s.other(c)
 }
 
 // LookupKey is Lookup for an address as two words (see [KeyOf]).
 func (s *Snapshot[V]) LookupKey(hi, lo uint64) (v V, ok bool) {
 	c := s.code(hi, lo)
+	if c-1 < s.direct {
+		return inlineValue[V](c-1, s.shift), true
+	}
+	return s.other(c)
+}
+
+// other returns what a code stands for that is not just a value.
+//
+//go:noinline
+func (s *Snapshot[V]) other(c uint32) (v V, ok bool) {
 	if c > s.answers {
 		c = s.resolve(c, key{})
-	}
-	if s.inline && c != 0 {
-		return inlineValue[V](c-1, s.shift), true
 	}
 	return s.Value(c)
 }
@@ -146,10 +151,7 @@ func (s *Snapshot[V]) LookupPrefix(dst netip.Addr) (v V, p netip.Prefix, ok bool
 // false for code 0, no route, and for numbers that are no code of this
 // snapshot's. If [Snapshot.Inline] is true the value is the code minus one.
 func (s *Snapshot[V]) Value(code uint32) (v V, ok bool) {
-	if s.inline {
-		if code == 0 || code > s.answers {
-			return v, false
-		}
+	if code-1 < s.direct {
 		return inlineValue[V](code-1, s.shift), true
 	}
 	if i := int(code) - 1; uint(i) < uint(len(s.values)) {
