@@ -134,28 +134,56 @@ func (c *Command) Append(b []byte, h Header) ([]byte, error) {
 // subcommands may be shortened. What iproute2 refuses to send is an error
 // too, a [*SyntaxError] that never quotes key material.
 func ParseCommand(line string, o *ReadOptions) (*Command, error) {
-	var few [48]string // enough for all but long lists of templates
-	words, err := splitWords(few[:0], line)
-	if err != nil {
-		return nil, err
-	}
 	if o == nil {
-		o = &ReadOptions{}
+		o = noOptions
 	}
-	p := commandParser{w: words, o: o, c: new(Command)}
+	p := commandParser{o: o}
+	if quoted(line) {
+		var err error
+		if p.list, err = splitWords(nil, line); err != nil {
+			return nil, err
+		}
+	} else {
+		p.rest = line
+	}
+	p.advance()
 	p.parse()
 	if p.err != nil {
 		return nil, p.err
 	}
-	return p.c, nil
+	if p.out == nil {
+		p.out = new(Command)
+	}
+	*p.out = p.c
+	return p.out, nil
+}
+
+// policyCommand and stateCommand are what the bulk of commands needs, as one
+// piece of memory.
+type policyCommand struct {
+	Command
+	policy   Policy
+	template [1]Template
+}
+
+type stateCommand struct {
+	Command
+	sa SA
+}
+
+// noOptions is never changed.
+var noOptions = &ReadOptions{}
+
+// quoted reports whether a line has characters that need more than a cut at
+// blanks.
+func quoted(line string) bool {
+	return strings.IndexByte(line, '\'') >= 0 || strings.IndexByte(line, '"') >= 0 ||
+		strings.IndexByte(line, '\\') >= 0 || strings.IndexByte(line, '#') >= 0
 }
 
 // splitWords appends the words of a line, split like a shell does, without
 // expansions.
 func splitWords(out []string, line string) ([]string, error) {
-	if !strings.ContainsAny(line, "\\'\"#") {
-		return splitPlain(out, line), nil
-	}
 	var cur []byte
 	in, quote := false, byte(0)
 	for i := 0; i < len(line); i++ {
@@ -203,78 +231,100 @@ func splitWords(out []string, line string) ([]string, error) {
 	return out, nil
 }
 
-// splitPlain appends the words of a line without quotes.
-func splitPlain(out []string, line string) []string {
-	for len(line) > 0 {
-		i := 0
-		for i < len(line) && !blank(line[i]) {
-			i++
-		}
-		if i > 0 {
-			out = append(out, line[:i])
-		}
-		for i < len(line) && blank(line[i]) {
-			i++
-		}
-		line = line[i:]
-	}
-	return out
-}
-
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 // commandParser consumes words; the first error sticks and ends all loops,
-// because then there are no more words.
+// because then there are no more words. A plain line is cut as its words are
+// asked for: a list of them would not outlive the parser, but the compiler
+// cannot know and puts it on the heap.
 type commandParser struct {
-	w    []string
+	word string   // the next word
+	any  bool     // there is one
+	rest string   // of a plain line, behind word
+	list []string // of a line with quotes, behind word
+
 	o    *ReadOptions
-	c    *Command
+	c    Command
+	out  *Command // where c goes in the end, nil for a place of its own
 	err  error
 	seen wordSet // words that may come once
 	// What a selector has named, for the rules that tie it to the protocol.
 	ports, icmp, greKey bool
 }
 
-// wordSet is a small set of words. More than fit never come: every word is
-// one of the grammar's.
-type wordSet struct {
-	n int
-	w [16]string
-}
-
-func (s *wordSet) has(w string) bool { return slices.Contains(s.w[:s.n], w) }
-
-func (s *wordSet) add(w string) {
-	if s.n < len(s.w) {
-		s.w[s.n] = w
-		s.n++
+// advance makes the word after the next one the next.
+func (p *commandParser) advance() {
+	if len(p.list) > 0 {
+		p.word, p.any, p.list = p.list[0], true, p.list[1:]
+		return
 	}
+	s := p.rest
+	i := 0
+	for i < len(s) && blank(s[i]) {
+		i++
+	}
+	j := i
+	for j < len(s) && !blank(s[j]) {
+		j++
+	}
+	p.word, p.any, p.rest = s[i:j], j > i, s[j:]
 }
+
+// wordSet is a set of those words that a command may hold once.
+type wordSet uint16
+
+func wordBit(w string) wordSet {
+	switch w {
+	case "src":
+		return 1 << 0
+	case "dst":
+		return 1 << 1
+	case "proto":
+		return 1 << 2
+	case "spi":
+		return 1 << 3
+	case "ptype":
+		return 1 << 4
+	case "dir":
+		return 1 << 5
+	case "index":
+		return 1 << 6
+	case "auth":
+		return 1 << 7
+	case "enc":
+		return 1 << 8
+	case "aead":
+		return 1 << 9
+	case "comp":
+		return 1 << 10
+	}
+	panic("xfrm: no word of those that come once: " + w)
+}
+
+func (s *wordSet) has(w string) bool { return *s&wordBit(w) != 0 }
+
+func (s *wordSet) add(w string) { *s |= wordBit(w) }
 
 func (p *commandParser) fail(word, format string, args ...any) {
 	if p.err == nil {
 		p.err = &SyntaxError{Word: word, What: fmt.Sprintf(format, args...)}
 	}
-	p.w = nil
+	p.word, p.any, p.rest, p.list = "", false, "", nil
 }
 
-func (p *commandParser) more() bool { return len(p.w) > 0 }
+func (p *commandParser) more() bool { return p.any }
 
-func (p *commandParser) peek() string {
-	if len(p.w) == 0 {
-		return ""
-	}
-	return p.w[0]
-}
+// peek returns the next word, "" if there is none.
+func (p *commandParser) peek() string { return p.word }
 
 // next takes the value after the named word.
 func (p *commandParser) next(after string) string {
-	if len(p.w) == 0 {
+	if !p.any {
 		p.fail("", "%s needs a value", after)
 		return ""
 	}
-	w := p.w[0]
-	p.w = p.w[1:]
+	w := p.word
+	p.advance()
 	return w
 }
 
@@ -377,14 +427,15 @@ func (p *commandParser) set(t MsgType, flags uint16, request any) {
 func (p *commandParser) state() {
 	p.c.Verb = p.verb("add", "update", "allocspi", "delete", "deleteall", "delall=deleteall", "list", "show=list", "lst=list", "get", "flush", "count")
 	switch p.c.Verb {
-	case "add":
-		s := new(SA)
-		p.set(NewSA, FlagRequest|FlagAck, s)
-		p.stateModify(s)
-	case "update":
-		s := new(SA)
-		p.set(UpdSA, FlagRequest|FlagAck, s)
-		p.stateModify(s)
+	case "add", "update":
+		t := NewSA
+		if p.c.Verb == "update" {
+			t = UpdSA
+		}
+		x := new(stateCommand)
+		p.out = &x.Command
+		p.set(t, FlagRequest|FlagAck, &x.sa)
+		p.stateModify(&x.sa)
 	case "allocspi":
 		p.allocSPI()
 	case "delete":
@@ -1179,14 +1230,15 @@ func (p *commandParser) stateList() {
 func (p *commandParser) policy() {
 	p.c.Verb = p.verb("add", "update", "delete", "deleteall", "delall=deleteall", "list", "show=list", "lst=list", "get", "flush", "count", "set", "setdefault", "getdefault")
 	switch p.c.Verb {
-	case "add":
-		x := new(Policy)
-		p.set(NewPolicy, FlagRequest|FlagAck, x)
-		p.policyModify(x)
-	case "update":
-		x := new(Policy)
-		p.set(UpdPolicy, FlagRequest|FlagAck, x)
-		p.policyModify(x)
+	case "add", "update":
+		t := NewPolicy
+		if p.c.Verb == "update" {
+			t = UpdPolicy
+		}
+		x := new(policyCommand)
+		p.out = &x.Command
+		p.set(t, FlagRequest|FlagAck, &x.policy)
+		p.policyModify(&x.policy, x.template[:0])
 	case "delete":
 		p.policyID(DelPolicy, FlagRequest|FlagAck)
 	case "get":
@@ -1315,7 +1367,9 @@ func (p *commandParser) defaultFamily(s *Selector) {
 	}
 }
 
-func (p *commandParser) policyModify(x *Policy) {
+// policyModify reads the rest of a command into x, with its templates in the
+// memory given as long as that suffices.
+func (p *commandParser) policyModify(x *Policy, templates []Template) {
 	selected := false
 	for p.more() {
 		switch w := p.peek(); w {
@@ -1355,11 +1409,12 @@ func (p *commandParser) policyModify(x *Policy) {
 		case "offload":
 			p.offload(&x.Offload)
 		case "tmpl":
-			if len(x.Templates) > maxAttr/sizeTmpl {
+			if len(templates) > maxAttr/sizeTmpl {
 				p.fail(w, "too many templates")
 				return
 			}
-			x.Templates = append(x.Templates, p.template())
+			templates = append(templates, p.template())
+			x.Templates = templates
 		default:
 			p.fail(w, "unknown word")
 		}
@@ -1380,7 +1435,7 @@ func (p *commandParser) template() Template {
 	var id saName
 	any := false
 	outer := p.seen
-	p.seen = wordSet{}
+	p.seen = 0
 	defer func() { p.seen = outer }()
 	for ; p.more(); any = true {
 		if p.idWord(&id) {
