@@ -3,10 +3,11 @@
 //
 //  1. The receiver reserves a fresh SPI (ALLOCSPI) and fills it in (UPDSA): it
 //     can read the new state before anybody writes with it.
-//  2. The sender adds the new state, then deletes its old one: packets change
-//     over between two of them.
-//  3. When no old packet can be under way any more the receiver deletes its old
-//     state.
+//  2. The sender adds the new state. The kernel uses the youngest of those that
+//     match, so packets change over between two of them.
+//  3. When no packet can be on its way through the old state any more both ends
+//     delete it, the sender first. Deleting it sooner would make the kernel
+//     refuse the packet that is just being sent.
 //
 // Both ends live in namespaces that the program makes and removes. It needs
 // root and iproute2.
@@ -67,6 +68,9 @@ var (
 	addrA = netip.MustParseAddr("2001:db8::1")
 	addrB = netip.MustParseAddr("2001:db8::2")
 )
+
+// grace is longer than a packet is under way.
+const grace = 100 * time.Millisecond
 
 // end is one end of the flow.
 type end struct {
@@ -171,12 +175,11 @@ func change(ctx context.Context, a, b *end, old *xfrm.SA) (*xfrm.SA, error) {
 	}
 	if old != nil {
 		id := old.ID()
-		if err := a.c.DeleteSA(ctx, &id); err != nil {
-			return nil, err
-		}
-		time.Sleep(50 * time.Millisecond) // longer than a packet is under way
-		if err := b.c.DeleteSA(ctx, &id); err != nil {
-			return nil, err
+		for _, e := range []*end{a, b} {
+			time.Sleep(grace)
+			if err := e.c.DeleteSA(ctx, &id); err != nil {
+				return nil, err
+			}
 		}
 		old.ClearKeys()
 	}

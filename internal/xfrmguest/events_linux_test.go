@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -627,14 +626,4 @@ func sweep(t *testing.T) (list []*xfrm.SA) {
 	add(func(s *xfrm.SA) { s.PCPU, s.Dir = xfrm.Some(uint32(0)), xfrm.SAOut; s.Replay.Window = 0 })
 	add(func(s *xfrm.SA) { s.NATKeepalive = 10 })
 	return list
-}
-
-// waitUntil polls a condition.
-func waitUntil(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(15 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -494,6 +493,3 @@ func await[E xfrm.Event](t testing.TB, l *listener, what string, ok func(E) bool
 	t.Fatalf("no event: %s; there were %d others, errors %v", what, len(l.events), l.errs)
 	return e
 }
-
-// have reports whether a program is there.
-func have(name string) bool { _, err := exec.LookPath(name); return err == nil }
