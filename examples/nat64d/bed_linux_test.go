@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -638,6 +639,69 @@ func (f *flow) finish() (sent, lost int64) {
 	return f.sent.Load(), f.sent.Load() - f.got.Load()
 }
 
+// rate is packets a second for the flows under reloads; NAT64D_PPS raises it
+// where a machine is free for it.
+func rate(t *testing.T) int {
+	t.Helper()
+	s := os.Getenv("NAT64D_PPS")
+	if s == "" {
+		return 5000
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 100 {
+		t.Fatalf("NAT64D_PPS=%q", s)
+	}
+	return n
+}
+
+// Memory stays flat over a long run with traffic, new hosts and a reload every
+// second. NAT64D_MINUTES is its length, 10 by default.
+func TestIntegrationLongRun(t *testing.T) {
+	need.Asked(t, "long")
+	minutes := 10
+	if s := os.Getenv("NAT64D_MINUTES"); s != "" {
+		var err error
+		if minutes, err = strconv.Atoi(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := newBed(t)
+	p := b.daemon("-fastpath", "off")
+	f := b.flow(2000)
+	resident := func() (kb int) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(text), "VmRSS:")
+		fmt.Sscan(rest, &kb)
+		return kb
+	}
+	var samples []int
+	begin := time.Now()
+	for i := 0; time.Since(begin) < time.Duration(minutes)*time.Minute; i++ {
+		write(t, b.conf, seedConfig(b.dir)+fmt.Sprintf("map 203.0.113.%d 2001:db8:3::1\n", i%200))
+		p.signal(syscall.SIGHUP)
+		if err := transfer(b.client, b.server, "192.0.2.2", serverIn6, "", 4<<20); err != nil {
+			t.Errorf("transfer %d: %v", i, err)
+		}
+		time.Sleep(time.Second)
+		if i%10 == 0 {
+			samples = append(samples, resident())
+		}
+	}
+	sent, lost := f.finish()
+	// The first fifth warms up.
+	warm := samples[len(samples)/5:]
+	t.Logf("%d datagrams, %d lost; resident set in kB: at first %d, then %d to %d", sent, lost, samples[0], slices.Min(warm), slices.Max(warm))
+	if slices.Max(warm)-slices.Min(warm) > 8000 {
+		t.Errorf("memory grows: %v", samples)
+	}
+	if lost > 0 {
+		t.Errorf("%d datagrams lost", lost)
+	}
+}
+
 // Reloads under traffic lose neither connection nor packet.
 func TestIntegrationReloadUnderTraffic(t *testing.T) {
 	for _, way := range []string{"tun", "fastpath"} {
@@ -648,7 +712,7 @@ func TestIntegrationReloadUnderTraffic(t *testing.T) {
 			if err := ping(b.client, serverIn6); err != nil {
 				t.Fatal(err)
 			}
-			f := b.flow(5000)
+			f := b.flow(rate(t))
 			tcp := make(chan error, 1)
 			go func() {
 				var err error
