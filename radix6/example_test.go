@@ -1,6 +1,7 @@
 package radix6_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -88,4 +89,53 @@ func ExampleCache() {
 	// Output:
 	// 1400 true
 	// 1500 false
+}
+
+func ExampleSnapshot() {
+	prefixes := []netip.Prefix{netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2001:db8:1::/48")}
+	s, err := radix6.Compile(prefixes, []uint32{64500, 64501}, radix6.CompileOptions{Prefixes: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	addrs := []netip.Addr{netip.MustParseAddr("2001:db8:1::1"), netip.MustParseAddr("2001:db8:2::1"), netip.MustParseAddr("::1")}
+	asns, found := make([]uint32, 3), make([]bool, 3)
+	fmt.Println(s.LookupBatch(addrs, asns, found), asns, found)
+	fmt.Println(s.LookupPrefix(addrs[1]))
+
+	var file bytes.Buffer
+	if err := s.Encode(&file, nil); err != nil {
+		fmt.Println(err)
+	}
+	again, err := radix6.Open[uint32](file.Bytes(), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(again.Lookup(addrs[0]))
+	// Output:
+	// 2 [64501 64500 0] [true true false]
+	// 64500 2001:db8::/32 true
+	// 64501 true
+}
+
+func ExampleLive() {
+	live := radix6.NewLive[string]()
+	// Both routes appear to readers at the same instant.
+	err := live.Update(func(t *radix6.Tree[string]) error {
+		if err := t.Insert(netip.MustParsePrefix("::/0"), "upstream"); err != nil {
+			return err
+		}
+		return t.Insert(netip.MustParsePrefix("2001:db8::/32"), "site")
+	})
+	fmt.Println(err)
+	view := live.View() // this moment, whatever comes
+	live.Remove(netip.MustParsePrefix("2001:db8::/32"))
+	a := netip.MustParseAddr("2001:db8::1")
+	fmt.Println(view.Lookup(a))
+	fmt.Println(live.Lookup(a))
+	// Output:
+	// <nil>
+	// site true
+	// upstream true
 }

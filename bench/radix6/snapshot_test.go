@@ -91,30 +91,30 @@ func BenchmarkTargets(b *testing.B) {
 			}
 			as := addresses(c.ps, cold)
 			keys := keysOf(as)
-			run := func(n, rounds int) []float64 {
+			run := func(n, rounds int, alone bool) []float64 {
 				cs := make([]routes.Contestant, len(contests))
 				for i, c := range contests {
 					cs[i] = routes.Contestant{Name: c.Name, Run: func(lo, hi int) { Sink += c.Run(as[lo:hi], keys[lo:hi]) }}
 				}
-				if n > hot {
+				if alone {
 					cs = apart(cs)
 				}
 				ns := routes.Measure(n, rounds, cs)
-				if n > hot {
+				if alone {
 					for i := range contests {
 						ns[i] = ns[2*i+1]
 					}
 				}
 				return ns
 			}
-			h, k := run(hot, 32), run(cold, 64)
-			fmt.Printf("%-24s %8s %7s %8s %7s\n", "ns a lookup", "hot", "ratio", "cold", "ratio")
+			h, k, e := run(hot, 48, false), run(cold, 48, false), run(cold, 48, true)
+			fmt.Printf("%-24s %8s %7s %8s %7s %8s %7s\n", "ns a lookup", "hot", "ratio", "cold", "ratio", "evicted", "ratio")
 			for i, c := range contests {
 				base := 0
 				if len(c.Name) > 8 && c.Name[len(c.Name)-7:] == "chained" {
 					base = 1
 				}
-				fmt.Printf("%-24s %8.1f %7.2f %8.1f %7.3f\n", c.Name, h[i], h[i]/h[base], k[i], k[i]/k[base])
+				fmt.Printf("%-24s %8.1f %7.2f %8.1f %7.3f %8.1f %7.3f\n", c.Name, h[i], h[i]/h[base], k[i], k[i]/k[base], e[i], e[i]/e[base])
 			}
 		}
 	}
