@@ -437,7 +437,7 @@ func (b *block) decided(m int, g float32, bits, start int, level float32) bool {
 // flips repairs a reading by flips, if there are any.
 func (b *block) flips(r *reading) {
 	if r.soft {
-		b.flip.certify(r, b.lim.depth)
+		b.flip.certify(r, b.lim.depth, b.lim.score)
 	}
 }
 

@@ -63,7 +63,7 @@ func New(c Config) (*Demodulator, error) {
 		d.resample = newResampler(c.Rate)
 	}
 	d.judge = judge{t: d.t, filter: c.Filter, repair: c.Repair, stats: &d.stats, order: make([]int32, 0, 64),
-		flip: newFlipper(), depth: efforts[c.Effort].depth, heard: make([]heard, 0, maxHeard)}
+		flip: newFlipper(), lim: &efforts[c.Effort], heard: make([]heard, 0, maxHeard)}
 	for range c.Workers + 1 {
 		b := newBlock(d.t, &efforts[c.Effort], &c)
 		d.blocks = append(d.blocks, b)

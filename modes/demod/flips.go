@@ -139,13 +139,11 @@ func (f *flipper) apply(frame *[14]byte, mask uint32) {
 // the flips are the truth and not a set that fits the parity by chance. The
 // truth is the flips with probability Q*exp(-cost), where Q is the probability
 // that every bit was decided rightly; by chance a set fits one parity of
-// 2^24.
+// 2^24. A frame of score 7 is wrong once in 1,000 times, but few have so little:
+// of all that pass about one in 100,000 is.
 const (
 	parityScore = 16.6 // ln(2^24)
 	codeScore   = 11.8 // ln(2^17), the parity beside an interrogator code
-	// minScore is asked of a repaired frame: odds of one in 3,000 for the worst
-	// that pass, of one in some 100,000 for all.
-	minScore = 8
 	// rareScore is asked in addition of a DF18, which is rare.
 	rareScore = 3
 	// teachScore is asked of a repaired frame that makes its address known,
@@ -190,8 +188,8 @@ var softplusTable = func() (t [softplusSteps + 1]float32) {
 
 // certify looks for the cheapest flips among the depth weakest bits that make
 // r a DF17, a DF18 or a DF11 with interrogator code 0, and notes them in r.
-func (f *flipper) certify(r *reading, depth int) {
-	limit := parityScore + r.lnQ - minScore
+func (f *flipper) certify(r *reading, depth int, score float32) {
+	limit := parityScore + r.lnQ - score
 	if limit <= 0 {
 		return
 	}
@@ -210,7 +208,7 @@ func (f *flipper) certify(r *reading, depth int) {
 	g := *h
 	f.apply(&g, mask)
 	if df := g[0] >> 3; r.bits == longBits && (df == 17 || df == 18) || r.bits == shortBits && df == 11 {
-		if df == 18 && parityScore+r.lnQ-cost < minScore+rareScore {
+		if df == 18 && parityScore+r.lnQ-cost < score+rareScore {
 			return
 		}
 		r.flipped, r.flips, r.cost = g, bits.OnesCount32(mask), cost

@@ -5,6 +5,7 @@ type limits struct {
 	gate     float32 // preamble energy over noise that makes a candidate
 	quiet    float32 // a quiet chip may have 1/quiet of a pulse's energy
 	contrast float32 // of the first 24 bits
+	score    float32 // asked of a repaired frame, see parityScore
 	depth    int     // least reliable bits that the flip search may change
 	dfWeak   float32 // energy, in mean bits, by which the format may be wrong
 	errors   float32 // expected wrong bits of a long frame, straight from the energies, beyond which it is given up
@@ -14,9 +15,9 @@ type limits struct {
 }
 
 var efforts = [...]limits{
-	EffortDefault: {gate: 12, quiet: 3, contrast: 0.40, depth: 16, dfWeak: 0.8, errors: 13, block: 16384, learn: true},
-	EffortFast:    {gate: 15, quiet: 4, contrast: 0.40, depth: 10, dfWeak: 0.8, errors: 13, block: 16384, learn: true},
-	EffortMax:     {gate: 12, quiet: 3, contrast: 0.36, depth: 18, dfWeak: 1.5, errors: 13, block: 8192, deep: true, learn: true},
+	EffortDefault: {gate: 12, quiet: 3, contrast: 0.40, score: 8, depth: 16, dfWeak: 0.8, errors: 13, block: 16384, learn: true},
+	EffortFast:    {gate: 15, quiet: 4, contrast: 0.40, score: 8, depth: 10, dfWeak: 0.8, errors: 13, block: 16384, learn: true},
+	EffortMax:     {gate: 12, quiet: 3, contrast: 0.36, score: 7.2, depth: 18, dfWeak: 1.5, errors: 13, block: 8192, deep: true, learn: true},
 }
 
 // preambleHalves are the positions of the four pulses in half samples.

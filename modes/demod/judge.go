@@ -37,7 +37,7 @@ type judge struct {
 	stats  *Stats
 
 	flip     *flipper
-	depth    int
+	lim      *limits
 	llr      [longBits]float32
 	heard    []heard
 	codes    [0x50]uint32 // all-call replies heard with each interrogator code
@@ -294,11 +294,11 @@ func (j *judge) searchClear(r *reading, hard [14]byte, df uint32) bool {
 		}
 		score, keep = codeScore, wholeParity&^(1<<codeBits-1)
 	}
-	limit := score + lnRight(llr) - minScore
+	limit := score + lnRight(llr) - j.lim.score
 	if limit <= 0 {
 		return false
 	}
-	j.flip.prepare(j.flip.weakest(llr, 5, j.depth), r.bits, limit, keep)
+	j.flip.prepare(j.flip.weakest(llr, 5, j.lim.depth), r.bits, limit, keep)
 	mask, cost, ok := j.flip.search(modes.Remainder(hard[:r.bits/8])&keep, limit)
 	if !ok {
 		return false
@@ -325,7 +325,7 @@ func (j *judge) searchParity(r *reading, hard [14]byte) bool {
 	if limit <= 0 || !r.quiet {
 		return false
 	}
-	j.flip.prepare(j.flip.weakest(r.llr[:r.bits], 0, j.depth), r.bits, limit, wholeParity)
+	j.flip.prepare(j.flip.weakest(r.llr[:r.bits], 0, j.lim.depth), r.bits, limit, wholeParity)
 	remainder := modes.Remainder(hard[:r.bits/8])
 	var mask uint32
 	found := false
