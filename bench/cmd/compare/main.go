@@ -38,7 +38,7 @@ func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	only := fs.String("only", "", "run only these `sections`, with commas between them; README.md keeps the others")
 	quick := fs.Bool("quick", false, "short runs that show that everything works; the figures say little")
 	list := fs.Bool("list", false, "list the sections and what they need")
-	out := fs.String("out", "", "write README.md and plots into this `folder`; default the bench module's own")
+	out := fs.String("out", "", "write README.md and plots into this `folder`; default the bench module's own,\nwith -quick a temporary one, whose name is printed")
 	raw := fs.String("raw", "", "write the output of every command into this `folder`, for benchstat")
 	usage := func(w io.Writer) {
 		fmt.Fprint(w, "usage: compare [-only names] [-quick] [-out folder] [-raw folder]\n       compare -list\n\n"+
@@ -94,7 +94,13 @@ func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 		return 1
 	}
 	if o.Out == "" {
-		o.Out = o.Bench
+		if o.Out = o.Bench; o.Quick { // rough figures never replace good ones by accident
+			if o.Out, err = os.MkdirTemp("", "compare"); err != nil {
+				fmt.Fprintf(stderr, "compare: %v\n", err)
+				return 1
+			}
+			fmt.Fprintf(stdout, "writing into %s\n", o.Out)
+		}
 	}
 	clear := func() {}
 	if f, ok := stderr.(*os.File); ok && terminal(f) {

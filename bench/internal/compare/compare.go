@@ -126,10 +126,21 @@ func (r *Report) inTemp(run func(*Report) error) (err error) {
 func (r *Report) Printf(format string, args ...any) { fmt.Fprintf(&r.text, format, args...) }
 
 // Table adds a table of figures; a section that has none counts as not run.
-// Columns after the first are aligned to the right.
+// Columns of figures are aligned to the right.
 func (r *Report) Table(header []string, rows [][]string) {
 	r.measured = true
-	r.Printf("\n| %s |\n|---%s|\n", strings.Join(header, " | "), strings.Repeat("|--:", len(header)-1))
+	r.Printf("\n| %s |\n|", strings.Join(header, " | "))
+	for i := range header {
+		text := i == 0 || slices.ContainsFunc(rows, func(row []string) bool {
+			return i < len(row) && row[i] != "" && !strings.ContainsAny(row[i][:1], "-0123456789")
+		})
+		if text {
+			r.Printf("---|")
+		} else {
+			r.Printf("--:|")
+		}
+	}
+	r.Printf("\n")
 	for _, row := range rows {
 		r.Printf("| %s |\n", strings.Join(row, " | "))
 	}

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 var palette = []color.RGBA{
@@ -31,8 +32,8 @@ type Line struct {
 type Axes struct {
 	Title, X, Y string
 	LogX, LogY  bool
-	YMax        float64 // 0: what the curves need
-	LegendRight bool
+	YMax        float64 // 0: what the curves need and room for the legend above
+	LegendLow   bool    // at the bottom right
 }
 
 // drawLines draws curves.
@@ -42,9 +43,9 @@ func drawLines(a Axes, lines []Line) func(io.Writer) error {
 		p.Title.Text, p.X.Label.Text, p.Y.Label.Text = a.Title, a.X, a.Y
 		p.Y.Min = 0
 		if a.LogX {
-			p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+			p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, powers{}
 		}
-		p.Legend.Top, p.Legend.Left = true, !a.LegendRight
+		p.Legend.Top, p.Legend.Left = !a.LegendLow, !a.LegendLow
 		p.Legend.TextStyle.Font.Size = vg.Points(9)
 		p.Add(plotter.NewGrid())
 		top, low := 0.0, math.Inf(1)
@@ -70,21 +71,36 @@ func drawLines(a Axes, lines []Line) func(io.Writer) error {
 			p.Y.Max = a.YMax
 		}
 		if a.LogY {
-			p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+			p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, powers{}
 			p.Y.Min, p.Y.Max = low/2, top*20
 		}
-		svg, err := p.WriterTo(18*vg.Centimeter, 11*vg.Centimeter, "svg")
-		if err != nil {
-			return err
-		}
-		_, err = svg.WriteTo(w)
+		svg := vgsvg.New(18*vg.Centimeter, 11*vg.Centimeter)
+		p.Draw(draw.Crop(draw.New(svg), 4, -20, 4, -4))
+		_, err := svg.WriteTo(w)
 		return err
 	}
 }
 
-// level returns a horizontal line of a recorded figure.
-func level(name string, y, from, to float64) Line {
-	return Line{Name: name, XY: plotter.XYs{{X: from, Y: y}, {X: to, Y: y}}, Recorded: true}
+// powers labels the powers of ten: 100, 1k, 10k.
+type powers struct{}
+
+func (powers) Ticks(low, high float64) []plot.Tick {
+	ticks := plot.LogTicks{Prec: -1}.Ticks(low, high)
+	for i := range ticks {
+		v := ticks[i].Value
+		if ticks[i].Label == "" {
+			continue
+		}
+		switch {
+		case v >= 1e6:
+			ticks[i].Label = fmt.Sprintf("%gM", v/1e6)
+		case v >= 1e3:
+			ticks[i].Label = fmt.Sprintf("%gk", v/1e3)
+		default:
+			ticks[i].Label = fmt.Sprintf("%g", v)
+		}
+	}
+	return ticks
 }
 
 // A Bar is one figure; bars of one group stand together.
@@ -160,7 +176,7 @@ func drawBars(title, unit string, log bool, bars []Bar, bands []Band) func(io.Wr
 		for i, b := range bands {
 			x, wide := left+at(b.From), max(1.5, at(b.To)-at(b.From))
 			fmt.Fprintf(w, `<rect x="%.1f" y="%.0f" width="%.1f" height="%.0f" fill="#868e96" fill-opacity="0.25"/>`, x, 30+15*float64(i), wide, height-40-15*float64(i))
-			fmt.Fprintf(w, `<text x="%.1f" y="%.0f" font-size="11" text-anchor="end" fill="#495057">%s</text>`+"\n", x-4, 41+15*float64(i), html.EscapeString(b.Name))
+			fmt.Fprintf(w, `<text x="%.1f" y="%.0f" font-size="11" fill="#495057">%s</text>`+"\n", x+wide+4, 41+15*float64(i), html.EscapeString(b.Name))
 		}
 		_, err := fmt.Fprintf(w, "%s</svg>\n", body.String())
 		return err

@@ -117,16 +117,15 @@ type routePlot struct {
 	density  float64
 	from     float64
 	value    func(scenario) float64
-	only     string // structures whose name begins with it
+	only     string // this structure alone
+	without  string // not this one
 	recorded []Line
 }
 
 func (r *Report) routePlots(all []scenario, plots []routePlot) error {
 	for _, p := range plots {
 		lines := curves(all, p.kind, p.density, p.from, p.value)
-		if p.only != "" {
-			lines = slices.DeleteFunc(lines, func(l Line) bool { return l.Name != p.only })
-		}
+		lines = slices.DeleteFunc(lines, func(l Line) bool { return p.only != "" && l.Name != p.only || l.Name == p.without })
 		if len(lines) == 0 {
 			continue // a quick run has not all scenarios
 		}

@@ -120,7 +120,7 @@ func runSensitivity(r *Report) error {
 		}
 		r.yieldTable(ys[:1], "Squitters, carriers up to "+offset+" kHz off")
 		lines := append(ys[0].lines(), recordedYield[offset]...)
-		axes := Axes{Title: "Squitters found, carriers up to " + offset + " kHz off", X: "signal to noise, dB", Y: "per cent", YMax: 160}
+		axes := Axes{Title: "Squitters found, carriers up to " + offset + " kHz off", X: "signal to noise, dB", Y: "per cent", YMax: 102, LegendLow: true}
 		if err := r.Plot(offset+"khz", axes.Title, drawLines(axes, lines)); err != nil {
 			return err
 		}
