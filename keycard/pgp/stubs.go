@@ -366,3 +366,48 @@ func sexp(b []byte) (tokens []string, ok bool) {
 	}
 	return nil, false
 }
+
+// WriteStubs writes a certificate as gpg exports secret keys that it does not
+// have: with stubs in the place of the secrets, not armored. For each key, card
+// tells the application identifier of the card that holds it
+// ([keycard.Info.AID]); if ok is false the stub says that the key is elsewhere.
+func WriteStubs(w io.Writer, cert *openpgp.Entity, card func(*packet.PublicKey) (aid [16]byte, ok bool)) error {
+	const op = "write stubs"
+	keys := []*packet.PublicKey{cert.PrimaryKey}
+	for _, s := range cert.Subkeys {
+		keys = append(keys, s.PublicKey)
+	}
+	var public bytes.Buffer
+	if err := cert.Serialize(&public); err != nil {
+		return fail(op, err)
+	}
+	packets := packet.NewOpaqueReader(&public)
+	for n := 0; ; {
+		p, err := packets.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fail(op, err)
+		}
+		if p.Tag == 6 || p.Tag == 14 {
+			if n >= len(keys) || keys[n].Version != 4 {
+				return fail(op, fmt.Errorf("stubs of keys that are not of version 4: %w", keycard.ErrUnsupported))
+			}
+			mode := byte(1)
+			aid, ok := card(keys[n])
+			if ok {
+				mode = 2
+			}
+			p.Tag = map[uint8]uint8{6: 5, 14: 7}[p.Tag]
+			p.Contents = append(p.Contents, 0xff, 0, 101, 0, 'G', 'N', 'U', mode)
+			if ok {
+				p.Contents = append(append(p.Contents, byte(len(aid))), aid[:]...)
+			}
+			n++
+		}
+		if _, err := w.Write(newPacket(p.Tag, p.Contents)); err != nil {
+			return fail(op, err)
+		}
+	}
+}
