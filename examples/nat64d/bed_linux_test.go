@@ -80,11 +80,15 @@ const (
 	clientIn4 = "10.64.0.10"            // 2001:db8:1::2, by the static map
 )
 
+// daemonDir is where the daemon was built, if it was.
+var daemonDir string
+
 var daemonBinary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "nat64d-test")
 	if err != nil {
 		return "", err
 	}
+	daemonDir = dir
 	name := filepath.Join(dir, "nat64d")
 	cmd := exec.Command("go", "build", "-o", name, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -97,8 +101,8 @@ var daemonBinary = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if name, err := daemonBinary(); err == nil {
-		os.RemoveAll(filepath.Dir(name))
+	if daemonDir != "" {
+		os.RemoveAll(daemonDir)
 	}
 	os.Exit(code)
 }

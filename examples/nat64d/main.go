@@ -49,7 +49,7 @@ type options struct {
 func run(args []string, stdout, stderr io.Writer) int {
 	var o options
 	fs := flag.NewFlagSet("nat64d", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	fs.StringVar(&o.config, "config", "/etc/tayga.conf", "configuration `file` in Tayga's form")
 	fs.BoolVar(&o.check, "check", false, "read the configuration, print the commands for it, and end")
 	fs.BoolVar(&o.setup, "setup", false, "run the ip, sysctl and ethtool commands instead of printing them")
@@ -63,12 +63,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 	fs.StringVar(&o.metrics, "metrics", "", "serve counters for Prometheus at this `address`, such as 127.0.0.1:9640")
 	rfc6791 := fs.String("rfc6791", "", "IPv4 `prefix` for ICMP errors from IPv6 routers that have no IPv4 address; default: ipv4-addr")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: nat64d [flags]\n\nTranslates between IPv6 and IPv4 on a TUN device, by a tayga.conf.")
+		fmt.Fprintln(fs.Output(), "usage: nat64d [flags]\n\nTranslates between IPv6 and IPv4 on a TUN device, by a tayga.conf.")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); err == flag.ErrHelp {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "nat64d:", err)
 		return 2
 	}
 	usage := func(format string, a ...any) int {
