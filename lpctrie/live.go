@@ -421,8 +421,8 @@ func (v *View[V]) special(c *chunk[V], r *run1[V], key uint32) *run1[V] {
 // Lookup returns the value of the longest match among the routes without TOS.
 // It does not allocate. Anything but an IPv4 address finds nothing.
 func (v *View[V]) Lookup(a netip.Addr) (val V, ok bool) {
-	if key, is4 := KeyOf(a); is4 {
-		r := v.find(key)
+	if a.Is4() {
+		r := v.find(key4(a.As4()))
 		return r.v, r.slen <= 32
 	}
 	return val, false
@@ -462,11 +462,13 @@ func (v *View[V]) LookupBatch(as []netip.Addr, vs []V, oks []bool) int {
 		other := uint32(0)
 		// Stages of loads that do not depend on each other.
 		for i, a := range part {
-			k, ok := KeyOf(a)
-			keys[i&(batch-1)] = k
-			if !ok {
+			k := uint32(0)
+			if a.Is4() {
+				k = key4(a.As4())
+			} else {
 				other |= 1 << i
 			}
+			keys[i&(batch-1)] = k
 			chunks[i&(batch-1)] = nil
 			if g := v.groups[k>>24]; g != nil {
 				chunks[i&(batch-1)] = g.chunks[k>>16&255]

@@ -7,11 +7,10 @@ import "net/netip"
 // with TOS 0 while every next hop is alive. It does not allocate. Anything but
 // an IPv4 address finds nothing, IPv4-mapped IPv6 addresses included.
 func (t *Table[V]) Lookup(a netip.Addr) (v V, p netip.Prefix, ok bool) {
-	key, ok := KeyOf(a)
-	if !ok {
+	if !a.Is4() {
 		return v, p, false
 	}
-	i := t.search(key)
+	i := t.search(key4(a.As4()))
 	if i == 0 {
 		return v, p, false
 	}
@@ -142,8 +141,8 @@ func (t *Table[V]) LookupFlow(f Flow, usable func(Route, V) bool) (v V, r Route,
 
 // LookupAddr is Lookup without the prefix.
 func (t *Table[V]) LookupAddr(a netip.Addr) (v V, ok bool) {
-	if key, is4 := KeyOf(a); is4 {
-		if i := t.search(key); i != 0 {
+	if a.Is4() {
+		if i := t.search(key4(a.As4())); i != 0 {
 			return t.hot[i].val, true
 		}
 	}

@@ -131,11 +131,14 @@ const (
 // but IPv4, IPv4-mapped IPv6 included.
 func KeyOf(a netip.Addr) (key uint32, ok bool) {
 	if a.Is4() {
-		b := a.As4()
-		key, ok = binary.BigEndian.Uint32(b[:]), true
+		key, ok = key4(a.As4()), true
 	}
 	return
 }
+
+// key4 is KeyOf for what is known to be IPv4. Unlike KeyOf it is inlined, so
+// hot paths ask a.Is4 and use it.
+func key4(b [4]byte) uint32 { return binary.BigEndian.Uint32(b[:]) }
 
 // AddrOf is the inverse of [KeyOf].
 func AddrOf(key uint32) netip.Addr {

@@ -120,7 +120,12 @@ func (s *index) find(key uint32) uint32 {
 
 // code returns the code of an address.
 func (s *index) code(key uint32) uint32 {
-	c := s.entry(s.find(key))
+	at := key >> 8
+	if s.top != nil { // find, without a call
+		n, own := s.top[key>>20].position(key >> 14)
+		at = s.cells[n].entry(at, own)
+	}
+	c := s.entry(at)
 	if c == s.mask {
 		return s.entry(s.findDeep(key))
 	}
@@ -159,8 +164,8 @@ func hash24(k uint32, shift uint8) uint32 { return k * 0x9e3779b1 >> (shift & 31
 // Lookup returns the value of the longest match. It does not allocate.
 // Anything but an IPv4 address finds nothing.
 func (s *Snapshot[V]) Lookup(a netip.Addr) (v V, ok bool) {
-	if key, is4 := KeyOf(a); is4 {
-		if c := s.code(key); s.inline && c != 0 {
+	if a.Is4() {
+		if c := s.code(key4(a.As4())); s.inline && c != 0 {
 			return inlineValue[V](c-1, s.shift), true
 		} else {
 			return s.Value(c)
@@ -312,9 +317,10 @@ func (s *Snapshot[V]) LookupBatch(as []netip.Addr, vs []V, oks []bool) int {
 		part := as[at:min(at+batch, n)]
 		other := uint32(0) // bit i: not IPv4
 		for i, a := range part {
-			k, ok := KeyOf(a)
-			keys[i&(batch-1)] = k
-			if !ok {
+			keys[i&(batch-1)] = 0
+			if a.Is4() {
+				keys[i&(batch-1)] = key4(a.As4())
+			} else {
 				other |= 1 << i
 			}
 		}

@@ -85,7 +85,7 @@ func reopen[V comparable](t *testing.T, s *Snapshot[V]) *Snapshot[V] {
 func TestSnapshotExhaustive(t *testing.T) {
 	tables, fast := 20, 2
 	if testing.Short() {
-		tables, fast = 3, 1
+		tables, fast = 2, 0
 	}
 	for seed := range uint64(tables) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -187,7 +187,9 @@ func TestSnapshotOfRealisticTable(t *testing.T) {
 			if c.options.Layout == Compact {
 				t.Logf("%d routes, %d entries, %.1f bytes per route", s.Len(), s.Entries(), float64(s.Bytes())/float64(s.Len()))
 			}
-			compareAll(t, tab, reopen(t, s), keys[:1000])
+			if c.options.Layout == Compact || !testing.Short() {
+				compareAll(t, tab, reopen(t, s), keys[:1000])
+			}
 		})
 	}
 }
