@@ -94,17 +94,28 @@ func (f *Flags) ask(_ context.Context, r keycard.PINRequest) (*keycard.PIN, erro
 		}
 		return nil, fmt.Errorf("no line %s= in %s", name, f.PINFile)
 	}
-	tty, ok := f.in.(*os.File)
-	if !ok || !term.IsTerminal(int(tty.Fd())) {
-		return nil, errors.New("no terminal to ask for the PIN on; use -pin-file")
-	}
-	fmt.Fprintf(f.prompt, "%v of card %s (%d tries left): ", r.Mode, r.Card, r.Retries)
-	b, err := term.ReadPassword(int(tty.Fd()))
-	fmt.Fprintln(f.prompt)
+	b, err := f.terminal(fmt.Sprintf("%v of card %s (%d tries left): ", r.Mode, r.Card, r.Retries))
 	if err != nil {
 		return nil, err
 	}
 	return keycard.NewPIN(b), nil
+}
+
+// Ask asks for the PIN of a card of another kind, on the terminal.
+func (f *Flags) Ask(_ context.Context, what string) (string, error) {
+	b, err := f.terminal(what + ": ")
+	return string(b), err
+}
+
+func (f *Flags) terminal(question string) ([]byte, error) {
+	tty, ok := f.in.(*os.File)
+	if !ok || !term.IsTerminal(int(tty.Fd())) {
+		return nil, errors.New("no terminal to ask for the PIN on; use -pin-file")
+	}
+	fmt.Fprint(f.prompt, question)
+	b, err := term.ReadPassword(int(tty.Fd()))
+	fmt.Fprintln(f.prompt)
+	return b, err
 }
 
 // ReadCertificates reads a file of certificates, armored or not.
