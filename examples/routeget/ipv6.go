@@ -67,7 +67,7 @@ func (f *ipv6) add(r route) error {
 	if err := f.check(r); err != nil {
 		return err
 	}
-	if !r.hasMetric {
+	if r.metric == 0 { // as Linux takes it, given or not
 		r.metric = radix6.DefaultMetric
 	}
 	return f.t.Add(radix6.Route{Prefix: r.prefix, From: r.from, Metric: r.metric}, r.v, radix6.ModeAdd)
@@ -81,7 +81,7 @@ func (f *ipv6) del(r route) error {
 		return radix6.ErrFamily
 	}
 	rt := radix6.Route{Prefix: r.prefix, From: r.from, Metric: r.metric}
-	if !r.hasMetric {
+	if r.metric == 0 { // any, for Linux
 		var ok bool
 		if rt, _, ok = f.t.First(r.prefix, r.from); !ok {
 			return radix6.ErrNotExist
@@ -136,7 +136,7 @@ func (f *ipv6) walk(yield func(route)) {
 func (f *ipv6) stat() string { return f.t.Stats().String() }
 
 func (f *ipv6) trace(dst, src netip.Addr) string {
-	if dst.Is4() || dst.Zone() != "" {
+	if dst.Is4() {
 		return "no route"
 	}
 	return f.t.TraceFrom(dst, src).String()
@@ -152,6 +152,9 @@ func (f *ipv6) at(seconds float64) error {
 }
 
 func (f *ipv6) packetTooBig(dst netip.Addr, mtu int) error {
+	if dst.Is4() {
+		return radix6.ErrFamily
+	}
 	_, err := f.cache.PacketTooBig(dst, netip.Addr{}, mtu)
 	return err
 }

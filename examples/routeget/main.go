@@ -54,11 +54,14 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("routeget", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() { fmt.Fprint(stderr, usage) }
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() { fmt.Fprint(fs.Output(), usage) }
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "routeget:", err)
 		return 2
 	}
 	in := stdin
@@ -116,24 +119,37 @@ type family interface {
 	mtu(dst netip.Addr) (string, error)
 }
 
+// maxLine is more than any command needs.
+const maxLine = 1 << 16
+
 // play runs a script. It reports false if a command failed; the error is one
 // of reading or writing.
 func play(in io.Reader, out *bufio.Writer) (ok bool, err error) {
 	v4, v6 := newIPv4(), newIPv6()
 	var now family = v4
 	ok = true
-	sc := bufio.NewScanner(in)
-	sc.Buffer(nil, 1<<20)
-	for sc.Scan() {
-		text, _, _ := strings.Cut(sc.Text(), "#")
+	r := bufio.NewReaderSize(in, maxLine)
+	for {
+		line, cut, err := r.ReadLine()
+		if err == io.EOF {
+			return ok, nil
+		} else if err != nil {
+			return ok, err
+		}
+		text, _, comment := strings.Cut(string(line), "#")
+		for more := cut; more && err == nil; {
+			_, more, err = r.ReadLine()
+		}
 		words := strings.Fields(text)
 		if len(words) == 0 {
 			continue
 		}
 		var answer string
 		var failed error
-		switch words[0] {
-		case "family":
+		switch {
+		case cut && !comment:
+			failed = fmt.Errorf("line is longer than %d characters", maxLine)
+		case words[0] == "family":
 			switch strings.Join(words[1:], " ") {
 			case "ipv4":
 				now = v4
@@ -142,7 +158,7 @@ func play(in io.Reader, out *bufio.Writer) (ok bool, err error) {
 			default:
 				failed = errors.New("family is ipv4 or ipv6")
 			}
-		case "mode":
+		case words[0] == "mode":
 			switch strings.Join(words[1:], " ") {
 			case "linux":
 				failed = v6.setMode(false)
@@ -162,7 +178,6 @@ func play(in io.Reader, out *bufio.Writer) (ok bool, err error) {
 			return ok, err
 		}
 	}
-	return ok, sc.Err()
 }
 
 // options are the words that may follow a command's own argument.

@@ -87,6 +87,14 @@ error: unexpected word "v"
 		{"exceptions", "family ipv6\nadd 2001:db8::/32 v=1\nmtu 2001:db8::1\nptb 2001:db8::1 mtu 1400\nmtu 2001:db8::1\nat 5\nptb 2001:db8::1 mtu 1300\nmtu 2001:db8::1\n" +
 			"ptb 2001:db8::1 mtu 1450\nptb 2001:db8::1 mtu 1000\nmtu 2001:db8::1\nmtu 2001:db8::2\nmtu ::1\nat 601\nmtu 2001:db8::1\nat 600\n",
 			"mtu=1500\nmtu=1400 expires=600\nmtu=1300 expires=595\nmtu=1300 expires=595\nmtu=1500\nmiss\nmtu=1500\nerror: time does not run backwards\n", 1},
+		{"long lines", "add 10.0.0.0/8 v=1\n" + strings.Repeat("x", 3<<20) + "\nlookup 10.0.0.1\n# " + strings.Repeat("x", 3<<20) + "\r\nlookup 10.0.0.2 #" + strings.Repeat("x", 1<<18),
+			"error: line is longer than 65536 characters\n10.0.0.0/8 v=1\n10.0.0.0/8 v=1\n", 1},
+		{"line ends of Windows, no last one", "add 10.0.0.0/8 v=1\r\nlookup 10.0.0.1\r\n\r\nget 10.0.0.0/8", "10.0.0.0/8 v=1\nv=1\n", 0},
+		{"metric 0 is the default's name for IPv6", "family ipv6\nadd 2001:db8::/32 metric 0 v=1\nadd 2001:db8::/32 v=2\nwalk\nadd 2001:db8::/32 metric 1 v=3\ndel 2001:db8::/32 metric 0\nwalk\n",
+			"error: radix6: route exists: add 2001:db8::/32 metric 1024\n2001:db8::/32 v=1\n\n2001:db8::/32 v=1\n\n", 1},
+		{"zones are ignored", "family ipv6\nadd fe80::/64 v=1\nlookup fe80::1%eth0\ntrace fe80::1%eth0\ntrace fe80::1\n",
+			"fe80::/64 v=1\n" + strings.Repeat("descend ::/0 skip 0 bit 1; bottom fe80::/64 skip 63; match fe80::/64 metric 1024\n", 2), 0},
+		{"exceptions are IPv6", "family ipv6\nadd ::/0 v=1\nptb 192.0.2.1 mtu 1400\nmtu 192.0.2.1\n", "error: radix6: not an IPv6 prefix\nmiss\n", 1},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -110,7 +118,7 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{[]string{path}, 0, "10.0.0.0/8 v=1\n", ""},
 		{[]string{"-"}, 0, "miss\n", ""},
-		{[]string{"-h"}, 0, "", usage},
+		{[]string{"-h"}, 0, usage, ""},
 		{[]string{path, path}, 2, "", "routeget: one script at a time, not 2\n"},
 		{[]string{path + "x"}, 1, "", "routeget: open " + path + "x: no such file or directory\n"},
 	} {
