@@ -172,7 +172,7 @@ func parseName(s string) (pkix.Name, error) {
 		k, v, ok := strings.Cut(part, "=")
 		v = strings.TrimSpace(strings.ReplaceAll(v, "\x00", ","))
 		if !ok || v == "" {
-			return n, fmt.Errorf("-subject %q: want CN=name,O=organisation,...", s)
+			return n, fmt.Errorf("-subject %q: want CN=name,O=organisation and so on", s)
 		}
 		switch strings.ToUpper(strings.TrimSpace(k)) {
 		case "CN":

@@ -49,6 +49,7 @@ type options struct {
 	out, name, email, algorithm, url, passphrase string
 	copies                                       int
 	readers                                      []string
+	kind                                         packet.Config // algorithm parsed
 }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -91,6 +92,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		err = errors.New("the keys on the cards will be lost: say -yes if that is meant")
 	case *fetch && o.url == "":
 		err = errors.New("-fetch needs -url")
+	default:
+		o.kind, err = parseAlgorithm(o.algorithm)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "keyoffline:", opencard.Line(err))
@@ -167,26 +170,31 @@ func (w *workflow) openCards() error {
 	return nil
 }
 
+// parseAlgorithm returns what go-crypto is to make.
+func parseAlgorithm(name string) (cfg packet.Config, err error) {
+	a, err := keycard.ParseAlgorithm(name)
+	if err != nil {
+		return cfg, err
+	}
+	curves := map[keycard.Curve]packet.Curve{keycard.P256: packet.CurveNistP256, keycard.P384: packet.CurveNistP384, keycard.P521: packet.CurveNistP521}
+	switch {
+	case a.ID == keycard.AlgoRSA:
+		cfg.Algorithm, cfg.RSABits = packet.PubKeyAlgoRSA, a.Bits
+	case a.Curve == keycard.Ed25519 || a.Curve == keycard.X25519:
+		cfg.Algorithm, cfg.Curve = packet.PubKeyAlgoEdDSA, packet.Curve25519
+	case curves[a.Curve] != "":
+		cfg.Algorithm, cfg.Curve = packet.PubKeyAlgoECDSA, curves[a.Curve]
+	default:
+		return cfg, fmt.Errorf("-algorithm %s: no software here makes such keys", name)
+	}
+	return cfg, nil
+}
+
 // makeKey makes the temporary key.
 func (w *workflow) makeKey() error {
-	a, err := keycard.ParseAlgorithm(w.o.algorithm)
-	if err != nil {
-		return err
-	}
 	now := time.Now().Truncate(time.Second)
-	cfg := &packet.Config{Time: func() time.Time { return now }}
-	switch a.ID {
-	case keycard.AlgoRSA:
-		cfg.Algorithm, cfg.RSABits = packet.PubKeyAlgoRSA, a.Bits
-	case keycard.AlgoECDSA:
-		cfg.Algorithm = packet.PubKeyAlgoECDSA
-		cfg.Curve = map[keycard.Curve]packet.Curve{keycard.P256: packet.CurveNistP256, keycard.P384: packet.CurveNistP384, keycard.P521: packet.CurveNistP521}[a.Curve]
-		if cfg.Curve == "" {
-			return fmt.Errorf("no software here makes %v keys", a)
-		}
-	default:
-		cfg.Algorithm, cfg.Curve = packet.PubKeyAlgoEdDSA, packet.Curve25519
-	}
+	cfg := &w.o.kind
+	cfg.Time = func() time.Time { return now }
 	e, err := openpgp.NewEntity(w.o.name, "", w.o.email, cfg) // with a subkey for decryption
 	if err != nil {
 		return err

@@ -28,8 +28,8 @@ func TestCommandLine(t *testing.T) {
 		{"-out x -reader a", 2, "", "say -yes"},
 		{"-out x -fetch", 2, "", "needs -url"},
 		{"-out " + full, 1, "", "not empty"},
-		{"-algorithm rot13 -out " + filepath.Join(t.TempDir(), "new"), 1, "", "rot13"},
-		{"-algorithm brainpoolP256r1 -out " + filepath.Join(t.TempDir(), "new"), 1, "", "brainpool"},
+		{"-algorithm rot13 -out " + filepath.Join(t.TempDir(), "new"), 2, "", "rot13"},
+		{"-algorithm brainpoolP256r1 -out " + filepath.Join(t.TempDir(), "new"), 2, "", "brainpool"},
 	} {
 		var out, errs bytes.Buffer
 		got := run(strings.Fields(tt.args), strings.NewReader(""), &out, &errs)

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
-	"github.com/ProtonMail/go-crypto/openpgp/armor"
 	"github.com/ProtonMail/go-crypto/openpgp/clearsign"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 
@@ -148,19 +147,6 @@ func signed(t testing.TB, b *pgp.Binding, data string) []byte {
 		t.Fatal(err)
 	}
 	return buf.Bytes()
-}
-
-func dearmor(t testing.TB, b []byte) []byte {
-	t.Helper()
-	a, err := armor.Decode(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := io.ReadAll(a.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 // Texts for clear signatures: with and without a last line end, blank lines,

@@ -92,7 +92,8 @@ func TestIntegrationReaders(t *testing.T) {
 		// An OpenPGP card is no PIV card, and says so in one line. Last, since
 		// piv-go keeps the reader for itself when it does not find one.
 		errs.Reset()
-		if i == 1 && run([]string{"-key", "piv:9c", "-reader", cardstack.Readers[0], file}, nil, nil, &errs) != 1 || i == 1 && (!strings.Contains(errs.String(), "no PIV card") || strings.Count(errs.String(), "\n") != 1) {
+		if i == 1 && (run([]string{"-key", "piv:9c", "-reader", cardstack.Readers[0], file}, nil, nil, &errs) != 1 ||
+			!strings.Contains(errs.String(), "no PIV card") || strings.Count(errs.String(), "\n") != 1) {
 			t.Errorf("%q", errs.String())
 		}
 		remove()
