@@ -20,31 +20,37 @@ import (
 	"signalbox.example/nat64"
 )
 
+const usage = `usage: prefix64 embed PREFIX IPV4...     the IPv6 address for each IPv4 address
+       prefix64 extract PREFIX IPV6...   the IPv4 address in each IPv6 address
+       prefix64 neutral PREFIX...        a checksum-neutral /96 inside each prefix
+       prefix64 check PREFIX...          what each prefix is
+
+Prefixes are IPv6 translation prefixes of RFC 6052: /32, /40, /48, /56, /64 or /96.
+`
+
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("prefix64", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() {
-		fmt.Fprintln(stderr, `usage: prefix64 embed PREFIX IPV4...     the IPv6 address for each IPv4 address
-       prefix64 extract PREFIX IPV6...   the IPv4 address in each IPv6 address
-       prefix64 neutral PREFIX...        a checksum-neutral /96 inside each prefix
-       prefix64 check PREFIX...          what each prefix is`)
-	}
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() { fmt.Fprint(fs.Output(), usage) }
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "prefix64:", err)
 		return 2
 	}
 	words := fs.Args()
-	if len(words) < 2 || (words[0] == "embed" || words[0] == "extract") && len(words) < 3 {
-		fs.Usage()
+	if len(words) == 0 {
+		fmt.Fprintln(stderr, "prefix64: a command is needed: embed, extract, neutral or check (prefix64 -h explains)")
 		return 2
 	}
 	var f func([]string, io.Writer) error
 	switch words[0] {
 	case "embed":
-		f = embed
+		f = func(args []string, w io.Writer) error { return embed(args, w, stderr) }
 	case "extract":
 		f = extract
 	case "neutral":
@@ -55,6 +61,10 @@ func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "prefix64: unknown command %q\n", words[0])
 		return 2
 	}
+	if len(words) < 2 || (words[0] == "embed" || words[0] == "extract") && len(words) < 3 {
+		fmt.Fprintf(stderr, "prefix64: %s needs a prefix, and embed and extract an address too\n", words[0])
+		return 2
+	}
 	if err := f(words[1:], stdout); err != nil {
 		fmt.Fprintf(stderr, "prefix64: %v\n", err)
 		return 1
@@ -62,7 +72,9 @@ func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func embed(args []string, w io.Writer) error {
+// embed calculates also what must not be used, as RFC 6052 does in its own
+// table, but says so in notes.
+func embed(args []string, w, notes io.Writer) error {
 	p, err := nat64.ParsePrefix(args[0])
 	if err != nil {
 		return err
@@ -73,7 +85,7 @@ func embed(args []string, w io.Writer) error {
 			return fmt.Errorf("%q is no IPv4 address", s)
 		}
 		if !p.Allowed(a) {
-			return fmt.Errorf("%v is not global and must not go behind %v (RFC 6052 section 3.1)", a, p)
+			fmt.Fprintf(notes, "prefix64: note: %v is not global and must not be used behind %v (RFC 6052 section 3.1)\n", a, p)
 		}
 		fmt.Fprintln(w, p.Embed(a))
 	}
@@ -87,7 +99,7 @@ func extract(args []string, w io.Writer) error {
 	}
 	for _, s := range args[1:] {
 		a, err := netip.ParseAddr(s)
-		if err != nil || !a.Is6() {
+		if err != nil || !a.Is6() || a.Zone() != "" {
 			return fmt.Errorf("%q is no IPv6 address", s)
 		}
 		v4, ok := p.Extract(a)

@@ -13,13 +13,22 @@ func TestCommandLine(t *testing.T) {
 		out  string
 		err  string
 	}{
-		{"-h", 0, "", "usage: prefix64"},
-		{"", 2, "", "usage: prefix64"},
-		{"embed 64:ff9b::/96", 2, "", "usage: prefix64"},
+		{"-h", 0, usage, ""},
+		{"", 2, "", "prefix64: a command is needed"},
+		{"embed 64:ff9b::/96", 2, "", "prefix64: embed needs a prefix"},
 		{"turn 64:ff9b::/96", 2, "", `prefix64: unknown command "turn"`},
 		{"embed 2001:db8:122::/48 192.0.2.33 198.51.100.1", 0, "2001:db8:122:c000:2:2100::\n2001:db8:122:c633:64:100::\n", ""},
 		{"embed 64:ff9b::/96 8.8.8.8", 0, "64:ff9b::808:808\n", ""},
-		{"embed 64:ff9b::/96 10.0.0.1", 1, "", "not global"},
+		{"embed 64:ff9b::/96 10.0.0.1", 0, "64:ff9b::a00:1\n", "not global"},
+		// RFC 6052 section 2.4, table 1 and 2.
+		{"embed 64:ff9b::/96 192.0.2.33", 0, "64:ff9b::c000:221\n", "not global"},
+		{"embed 2001:db8::/32 192.0.2.33", 0, "2001:db8:c000:221::\n", ""},
+		{"embed 2001:db8:100::/40 192.0.2.33", 0, "2001:db8:1c0:2:21::\n", ""},
+		{"embed 2001:db8:122:300::/56 192.0.2.33", 0, "2001:db8:122:3c0:0:221::\n", ""},
+		{"embed 2001:db8:122:344::/64 192.0.2.33", 0, "2001:db8:122:344:c0:2:2100:0\n", ""},
+		{"embed 2001:db8:122:344::/96 192.0.2.33", 0, "2001:db8:122:344::c000:221\n", ""},
+		{"extract 2001:db8:122:344::/96 2001:db8:122:344::192.0.2.33", 0, "192.0.2.33\n", ""},
+		{"extract 2001:db8:122:344::/96 2001:db8:122:344::192.0.2.33%eth0", 1, "", "no IPv6 address"},
 		{"embed 64:ff9b::/95 8.8.8.8", 1, "", "prefix length"},
 		{"embed 64:ff9b::/96 x", 1, "", "no IPv4 address"},
 		{"extract 2001:db8:122::/48 2001:db8:122:c000:2:2100::", 0, "192.0.2.33\n", ""},

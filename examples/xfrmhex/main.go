@@ -9,7 +9,8 @@
 //
 // Messages have sequence number and port id 0 and the byte order and alignment
 // of this system. A line that cannot be built or read gives a line "error:
-// WHY" in its place. Empty lines and lines that begin with # give nothing.
+// WHY" in its place. Empty lines and lines that begin with # give nothing, nor
+// does -text for acknowledgements and the ends of dumps.
 package main
 
 import (
@@ -49,8 +50,8 @@ type tool struct {
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	t := tool{devs: map[string]int{}}
 	fs := flag.NewFlagSet("xfrmhex", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() { fmt.Fprint(stderr, usage); fs.PrintDefaults() }
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() { fmt.Fprint(fs.Output(), usage); fs.PrintDefaults() }
 	fs.BoolVar(&t.text, "text", false, "messages in hexadecimal in, `ip xfrm` text out")
 	fs.BoolVar(&t.json, "json", false, "messages in hexadecimal in, JSON out, one line a message")
 	fs.BoolVar(&t.check, "check", false, "commands or messages in, the verdict of xfrm's Check out: ok, or refused and why")
@@ -59,8 +60,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	kernel := fs.String("kernel", "6.12", "`version` of the kernel for -check, without ESP in TCP as Debian builds it; or latest")
 	devs := fs.String("dev", "", "indexes of interfaces: `name=index,...`; others are looked up on this system")
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "xfrmhex:", err)
 		return 2
 	}
 	fail := func(format string, a ...any) int {
@@ -93,6 +97,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		err = t.lines(stdin, out)
 	}
 	for _, name := range fs.Args() {
+		if name == "-" {
+			if err = t.lines(stdin, out); err != nil {
+				break
+			}
+			continue
+		}
 		var f *os.File
 		if f, err = os.Open(name); err != nil {
 			break
@@ -130,28 +140,43 @@ func parseKernel(s string) (xfrm.Kernel, error) {
 	return k, nil
 }
 
+// maxLine holds the largest datagrams in hexadecimal many times over.
+const maxLine = 4 << 20
+
 func (t *tool) lines(r io.Reader, out *bufio.Writer) error {
-	s := bufio.NewScanner(r)
-	s.Buffer(nil, 4<<20)
-	for s.Scan() {
-		line := strings.TrimSpace(s.Text())
+	br := bufio.NewReaderSize(r, maxLine)
+	for {
+		text, cut, err := br.ReadLine()
+		if err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		line := strings.TrimSpace(string(text))
+		for more := cut; more && err == nil; {
+			_, more, err = br.ReadLine()
+		}
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		b, err := t.line(line)
+		var b []byte
+		if cut {
+			err = fmt.Errorf("line is longer than %d characters", maxLine)
+		} else {
+			b, err = t.line(line)
+		}
 		if err != nil {
 			b = append([]byte("error: "), strings.TrimPrefix(err.Error(), "xfrm: ")...)
 		}
 		if _, err := out.Write(b); err != nil {
 			return err
 		}
-		if len(b) == 0 || b[len(b)-1] != '\n' {
+		if len(b) > 0 && b[len(b)-1] != '\n' {
 			if err := out.WriteByte('\n'); err != nil {
 				return err
 			}
 		}
 	}
-	return s.Err()
 }
 
 func (t *tool) line(line string) ([]byte, error) {
@@ -223,6 +248,8 @@ func (t *tool) show(line string) ([]byte, error) {
 		}
 		if t.json {
 			out, err = appendJSON(out, m, o)
+		} else if (m.Type == xfrm.MsgDone || m.Type == xfrm.MsgError) && xfrm.ParseAck(m) == nil {
+			continue // ip prints nothing where all is well
 		} else {
 			out, err = xfrm.AppendMessageText(out, m, o)
 		}

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"testing"
 	"unsafe"
 
 	"signalbox.example/internal/vectors"
+	"signalbox.example/xfrm"
 )
 
 // native: the expected octets are little endian with 64-bit alignment.
@@ -31,8 +34,8 @@ func TestCommandLine(t *testing.T) {
 		code        int
 		out, err    string // what they begin with; "-" for nothing
 	}{
-		{"help", "", []string{"-h"}, 0, "-", "usage: xfrmhex"},
-		{"bad flag", "", []string{"-frob"}, 2, "-", "flag provided"},
+		{"help", "", []string{"-h"}, 0, "usage: xfrmhex", "-"},
+		{"bad flag", "", []string{"-frob"}, 2, "-", "xfrmhex: flag provided"},
 		{"two modes", "", []string{"-text", "-check"}, 2, "-", "xfrmhex: -text, -json and -check exclude each other"},
 		{"no such file", "", []string{"/nonexistent"}, 1, "-", "xfrmhex: open /nonexistent"},
 		{"bad kernel", "", []string{"-kernel", "six"}, 2, "-", "xfrmhex: -kernel"},
@@ -45,6 +48,11 @@ func TestCommandLine(t *testing.T) {
 			[]string{"-check"}, 0, "refused: SPI: SPI 0 is reserved and the state could not be deleted by its name (Linux accepts it)\n", "-"},
 		{"not hex", "zz\n", []string{"-text"}, 0, "error: not hexadecimal\n", "-"},
 		{"short", "00\n", []string{"-text"}, 0, "error: header: too short\n", "-"},
+		{"standard input by name", add, []string{"-check", "-"}, 0, "ok\n", "-"},
+		{"long line", strings.Repeat("0", 5<<20) + "\r\n" + add + "# " + strings.Repeat("x", 5<<20), []string{"-check"}, 0, "error: line is longer than 4194304 characters\nok\n", "-"},
+		{"acknowledgement", ack(0), []string{"-text"}, 0, "-", "-"},
+		{"refusal", ack(-17), []string{"-text"}, 0, "xfrm: newsa: file exists\n", "-"},
+		{"acknowledgement in JSON", ack(0), []string{"-json"}, 0, "{\"ack\":\"ok\"}\n", "-"},
 		{"dev by flag", "ip link add x type xfrm dev d0 if_id 5\nip link add x type xfrm dev d1 if_id 5\n", []string{"-dev", "d0=7"}, 0, "", "-"},
 	} {
 		code, out, errs := call(t, c.stdin, c.args...)
@@ -58,10 +66,21 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
+// ack is the kernel's answer to a request for a new SA.
+func ack(errno int32) string {
+	b := make([]byte, 36)
+	binary.NativeEndian.PutUint32(b, 36)
+	binary.NativeEndian.PutUint16(b[4:], uint16(xfrm.MsgError))
+	binary.NativeEndian.PutUint32(b[16:], uint32(errno))
+	binary.NativeEndian.PutUint32(b[20:], 36)
+	binary.NativeEndian.PutUint16(b[24:], uint16(xfrm.NewSA))
+	return hex.EncodeToString(b) + "\n"
+}
+
 func TestThereAndBack(t *testing.T) {
 	const add = "ip xfrm state add src 2001:db8::1 dst 2001:db8::2 proto esp spi 0x100 reqid 6 mode tunnel aead 'rfc4106(gcm(aes))' 0x000102030405060708090a0b0c0d0e0f10111213 128\n"
-	_, hex, _ := call(t, add)
-	_, text, _ := call(t, hex, "-text")
+	_, built, _ := call(t, add)
+	_, text, _ := call(t, built, "-text")
 	const want = `src 2001:db8::1 dst 2001:db8::2
 	proto esp spi 0x00000100 reqid 6 mode tunnel
 	replay-window 0 
@@ -70,18 +89,18 @@ func TestThereAndBack(t *testing.T) {
 	if text != want {
 		t.Errorf("got\n%s", text)
 	}
-	if _, text, _ = call(t, hex, "-text", "-nokeys"); strings.Contains(text, "0102") || !strings.Contains(text, "<<Keys hidden>>") {
+	if _, text, _ = call(t, built, "-text", "-nokeys"); strings.Contains(text, "0102") || !strings.Contains(text, "<<Keys hidden>>") {
 		t.Errorf("got\n%s", text)
 	}
-	if _, text, _ = call(t, hex, "-text", "-s"); !strings.Contains(text, "lifetime config:") {
+	if _, text, _ = call(t, built, "-text", "-s"); !strings.Contains(text, "lifetime config:") {
 		t.Errorf("got\n%s", text)
 	}
-	_, js, _ := call(t, hex, "-json")
+	_, js, _ := call(t, built, "-json")
 	var v struct{ SA struct{ Proto string } }
 	if err := json.Unmarshal([]byte(js), &v); err != nil || v.SA.Proto != "esp" {
 		t.Errorf("%s, %v", js, err)
 	}
-	if _, verdict, _ := call(t, hex, "-check"); verdict != "ok\n" {
+	if _, verdict, _ := call(t, built, "-check"); verdict != "ok\n" {
 		t.Errorf("got %q", verdict)
 	}
 }
