@@ -42,18 +42,21 @@ const builtin = `192.0.2.0/24 64496
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("asnlookup", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	table := fs.String("table", "", "`file` of lines \"prefix number\" (a comma, a tab or AS before the number will do; default: a small table of documentation prefixes)")
 	fast := fs.Bool("fast", false, "take up to 64 MiB more memory for faster lookups")
 	quiet := fs.Bool("quiet", false, "no progress on standard error, even if it is a terminal")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: asnlookup [-table file] [-fast] [-quiet] < lines\n\n"+
+		fmt.Fprintln(fs.Output(), "usage: asnlookup [-table file] [-fast] [-quiet] < lines\n\n"+
 			"Appends to each line AS number and prefix of the address it begins with,\nor \"-\" if there is no route to it, \"?\" if it begins with no address.")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "asnlookup:", err)
 		return 2
 	}
 	if fs.NArg() > 0 {

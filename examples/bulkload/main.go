@@ -32,21 +32,24 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("bulkload", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	asCSV := fs.Bool("csv", false, "the input is CSV with a header of the words of `ip xfrm policy add`, such as src,dst,dir,priority,tmpl.src,tmpl.dst,tmpl.proto,tmpl.mode")
 	dry := fs.Bool("dry", false, "only read and check, without a kernel")
 	unchecked := fs.Bool("unchecked", false, "also send what xfrm's Check refuses")
 	most := fs.Int("errors", 20, "print at most this many refusals")
 	generate := fs.Int("generate", 0, "print a batch file of this many policies, and do nothing else")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: bulkload [-csv] [-dry] [-unchecked] [-errors n] [file]\n       bulkload -generate n\n\n"+
+		fmt.Fprintln(fs.Output(), "usage: bulkload [-csv] [-dry] [-unchecked] [-errors n] [file]\n       bulkload -generate n\n\n"+
 			"Loads states and policies from a file (default standard input) of commands, one\n"+
 			"a line with or without \"ip\", or of CSV. The status is 0 if all were loaded, 1 if\nthe kernel refused some, 2 after an error.")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "bulkload:", err)
 		return 2
 	}
 	fail := func(err error) int {

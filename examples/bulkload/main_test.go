@@ -25,7 +25,6 @@ func TestCommandLine(t *testing.T) {
 		code        int
 		err         []string
 	}{
-		{"help", "", []string{"-h"}, 0, []string{"usage: bulkload"}},
 		{"two files", "", []string{"a", "b"}, 2, []string{"bulkload: one file at most"}},
 		{"no file", "", []string{"/nonexistent"}, 2, []string{"bulkload: open /nonexistent"}},
 		{"dry", "xfrm policy add dir out\n\n# x\nip xfrm policy add dir in\n", []string{"-dry"}, 0, []string{"bulkload: 2 of 2 loaded"}},
@@ -46,6 +45,9 @@ func TestCommandLine(t *testing.T) {
 				t.Errorf("%s: no %q in %q", c.name, e, errs)
 			}
 		}
+	}
+	if code, out, errs := call("", "-h"); code != 0 || !strings.HasPrefix(out, "usage: bulkload") || errs != "" {
+		t.Errorf("help: %d %q %q", code, out, errs)
 	}
 	_, batch, _ := call("", "-generate", "3000")
 	if code, _, errs := call(batch, "-dry"); code != 0 || !strings.Contains(errs, "3000 of 3000") {

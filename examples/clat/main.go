@@ -33,7 +33,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("clat", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	v6 := fs.String("v6", "", "IPv6 `address` that stands for this host's IPv4 traffic")
 	v4 := fs.String("v4", "192.0.0.4", "IPv4 `address` for this host's programs (RFC 7335)")
 	plat := fs.String("plat", "auto", "the PLAT's `prefix`, or auto")
@@ -41,12 +41,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 	device := fs.String("device", "clat", "`name` of the TUN device")
 	setup := fs.Bool("setup", false, "run the ip and sysctl commands instead of printing them")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: clat -v6 ADDRESS -uplink INTERFACE [flags]\n\nIPv4 for programs on an IPv6-only network (464XLAT).")
+		fmt.Fprintln(fs.Output(), "usage: clat -v6 ADDRESS -uplink INTERFACE [flags]\n\nIPv4 for programs on an IPv6-only network (464XLAT).")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); err == flag.ErrHelp {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "clat:", err)
 		return 2
 	}
 	a6, err6 := netip.ParseAddr(*v6)

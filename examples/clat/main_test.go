@@ -25,8 +25,8 @@ func TestCommandLine(t *testing.T) {
 		{"more", 2, "clat: unexpected argument"},
 	} {
 		var out, errs bytes.Buffer
-		if status := run(strings.Fields(c.args), &out, &errs); status != c.status || !strings.Contains(errs.String(), c.err) {
-			t.Errorf("%q: status %d, %q", c.args, status, errs.String())
+		if status := run(strings.Fields(c.args), &out, &errs); status != c.status || !strings.Contains(out.String()+errs.String(), c.err) {
+			t.Errorf("%q: status %d, %q %q", c.args, status, out.String(), errs.String())
 		}
 	}
 }

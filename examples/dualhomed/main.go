@@ -44,12 +44,12 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("dualhomed", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	routes := fs.String("routes", "", "read routes from this `file` (lines of ip -6 -batch) instead of the built-in network")
 	ask := fs.Bool("ask", false, "read queries from standard input: a destination and, optionally, a source per line")
 	trace := fs.Bool("trace", false, "tell the way of each lookup")
 	fs.Usage = func() {
-		fmt.Fprint(stderr, `usage: dualhomed [-routes file] [-ask] [-trace]
+		fmt.Fprint(fs.Output(), `usage: dualhomed [-routes file] [-ask] [-trace]
 
 Routes packets of a network with two providers, as Linux does and as the
 drafts on source-specific routing say, side by side. Without options it shows
@@ -59,8 +59,11 @@ a built-in network.
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "dualhomed:", err)
 		return 2
 	}
 	if fs.NArg() > 0 {

@@ -33,7 +33,7 @@ func TestRun(t *testing.T) {
 			"2001:db8:2::   -       fe80::1 (2001:db8::/32)",
 		}, nil},
 		{"trace", "-trace", "", 0, []string{"Linux: descend ::/0", "no source 2001:db8:cafe::/48"}, nil},
-		{"help", "-h", "", 0, nil, []string{"usage: dualhomed"}},
+		{"help", "-h", "", 0, []string{"usage: dualhomed"}, nil},
 		{"bad flag", "-x", "", 2, nil, []string{"not defined"}},
 		{"bad argument", "x", "", 2, nil, []string{`unexpected argument "x"`}},
 		{"bad route", "-routes " + bad, "", 1, nil, []string{"dualhomed: radix6: line 2: no IPv6 prefix"}},

@@ -26,28 +26,35 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("fibdiff", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	table := fs.String("table", "", "compare only the table with this `name`, such as Main or 'Id 100'")
 	history := fs.String("history", "", "build that table from the `file` of \"ip -batch\" commands that made it, rather than from the dump")
 	show := fs.Int("n", 10, "print at most this many differing lines of a table")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: fibdiff [-table name [-history file]] [-n lines] [dump]\n\n"+
-			"Compares /proc/net/fib_trie, or a dump of it (- is standard input), with\nrebuilt tries. The status is 0 if all are the same, 1 if any differs.")
+		fmt.Fprintln(fs.Output(), "usage: fibdiff [-table name [-history file]] [-n lines] [dump]\n\n"+
+			"Compares /proc/net/fib_trie, or a dump of it (- is standard input), with\nrebuilt tries. The status is 0 if all are the same, 1 if any differs,\n2 after an error.")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "fibdiff:", err)
 		return 2
 	}
-	if fs.NArg() > 1 || *history != "" && *table == "" {
-		fs.Usage()
+	if fs.NArg() > 1 {
+		fmt.Fprintln(stderr, "fibdiff: one dump at most")
+		return 2
+	}
+	if *history != "" && *table == "" {
+		fmt.Fprintln(stderr, "fibdiff: -history needs -table, the name of the table that the file made")
 		return 2
 	}
 	same, err := compare(fs.Arg(0), stdin, *table, *history, *show, stdout)
 	if err != nil {
 		fmt.Fprintf(stderr, "fibdiff: %v\n", err)
-		return 1
+		return 2
 	}
 	if !same {
 		return 1

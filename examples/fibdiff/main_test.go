@@ -37,11 +37,11 @@ func TestRun(t *testing.T) {
 	}{
 		{"-", dump, "Main: 5 routes, 8 lines, the same\nId 100: 1 routes, 2 lines, the same\n", "", 0},
 		{"-table Main -", dump, "Main: 5 routes, 8 lines, the same\n", "", 0},
-		{"-table Local -", dump, "", "fibdiff: the dump has no table \"Local\"\n", 1},
+		{"-table Local -", dump, "", "fibdiff: the dump has no table \"Local\"\n", 2},
 		{"-", strings.Replace(dump, "10.0.0.0/15 2 0 2", "10.0.0.0/15 2 0 1", 1),
 			"-  +-- 10.0.0.0/15 2 0 1\n+  +-- 10.0.0.0/15 2 0 2\nMain: 5 routes, 8 lines, 2 differ\nId 100: 1 routes, 2 lines, the same\n", "", 1},
-		{"-", "Main:\n  what\n", "", "fibdiff: lpctrie: line 2: neither tnode, leaf nor alias: \"  what\"\n", 1},
-		{"/nonexistent", "", "", "fibdiff: open /nonexistent: no such file or directory\n", 1},
+		{"-", "Main:\n  what\n", "", "fibdiff: lpctrie: line 2: neither tnode, leaf nor alias: \"  what\"\n", 2},
+		{"/nonexistent", "", "", "fibdiff: open /nonexistent: no such file or directory\n", 2},
 	} {
 		var stdout, stderr strings.Builder
 		args := strings.Fields(c.args)

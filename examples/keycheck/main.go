@@ -39,7 +39,7 @@ type config struct {
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("keycheck", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	var c config
 	fs.StringVar(&c.ring, "ring", "", "check the key ring `file`; - is standard input")
 	fs.BoolVar(&c.minimal, "minimal", false, "with -ring: as keypublish -minimal publishes")
@@ -48,14 +48,18 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs.StringVar(&c.ca, "ca", "", "with -dns: trust the certificate authorities in `file`, not the system's")
 	fs.BoolVar(&c.srv, "srv", true, "with -dns: honour _openpgpkey._tcp records as GnuPG does")
 	fs.Usage = func() {
-		fmt.Fprint(stderr, "usage: keycheck -ring FILE [-minimal] ADDRESS\n"+
+		fmt.Fprint(fs.Output(), "usage: keycheck -ring FILE [-minimal] ADDRESS\n"+
 			"       keycheck -dns SERVER [-methods LIST] [-ca FILE] ADDRESS\n\n"+
-			"The status is 0 if a key is found, 1 if not.\n")
+			"Tells what clients find for ADDRESS: in a key ring before it is published, or by\n"+
+			"asking as GnuPG does. The status is 0 if a key is found, 1 if not, 2 after an error.\n\n")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); err == flag.ErrHelp {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "keycheck:", err)
 		return 2
 	}
 	if fs.NArg() != 1 || (c.ring == "") == (c.dns == "") {
@@ -70,7 +74,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	if err := check(ctx, fs.Arg(0), stdin, stdout); err != nil {
 		fmt.Fprintf(stderr, "keycheck: %v\n", err)
-		return 1
+		if errors.Is(err, errNotFound) {
+			return 1
+		}
+		return 2
 	}
 	return 0
 }

@@ -19,17 +19,17 @@ func TestCommandLine(t *testing.T) {
 		status         int
 		stdout, stderr string
 	}{
-		{"help", "-h", 0, "", "usage: keycheck"},
+		{"help", "-h", 0, "usage: keycheck", ""},
 		{"nothing", "", 2, "", "keycheck: one address, and either -ring or -dns"},
 		{"both", "-ring - -dns 127.0.0.1:1 a@b.example", 2, "", "keycheck: one address"},
-		{"no file", "-ring /nonexistent/ring a@b.example", 1, "", "keycheck: open"},
-		{"no address", "-ring - bob", 1, "", "not a mail address"},
+		{"no file", "-ring /nonexistent/ring a@b.example", 2, "", "keycheck: open"},
+		{"no address", "-ring - bob", 2, "", "not a mail address"},
 		{"found", "-ring - -minimal Bob@example.org", 0, "GnuPG by wkd takes\n  asks https://openpgpkey.example.org/.well-known/openpgpkey/example.org/hu/jycbiujnsxs47xrkethgtj69xuunurok?l=bob\n  gets 407 octets: 118437ACA5191848C7D07B6873330C6CFE2E9068\n", ""},
 		{"spelling", "-ring - Bob@example.org", 0, "Sequoia sq by wkd gets nothing\n", ""},
 		{"not found", "-ring - alice@example.org", 1, "refused: nothing is published there", "keycheck: alice@example.org: no key is found\n"},
 		{"nobody answers", "-dns 127.0.0.1:1 -methods dane bob@example.org", 1, "dane: openpgpdns: ", "no key is found"},
-		{"method", "-dns 127.0.0.1:1 -methods x bob@example.org", 1, "", "-methods"},
-		{"no authorities", "-dns 127.0.0.1:1 -ca /nonexistent/ca bob@example.org", 1, "", "keycheck: open"},
+		{"method", "-dns 127.0.0.1:1 -methods x bob@example.org", 2, "", "-methods"},
+		{"no authorities", "-dns 127.0.0.1:1 -ca /nonexistent/ca bob@example.org", 2, "", "keycheck: open"},
 	} {
 		var out, errs bytes.Buffer
 		status := run(strings.Fields(tt.args), strings.NewReader(ring), &out, &errs)

@@ -50,7 +50,7 @@ type config struct {
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("keypublish", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	var c config
 	hash := fs.String("hash", "", "print the WKD hash and the DANE label of `address`, and nothing else")
 	fs.StringVar(&c.ring, "ring", "", "key ring, binary or armored `file`; - is standard input")
@@ -68,14 +68,17 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs.BoolVar(&c.strict, "strict", false, "dane: also publish under the label that RFC 7929 asks for, where it differs from GnuPG's")
 	fs.IntVar(&c.ttl, "ttl", -1, "TTL of the records in `seconds`; negative: none, the zone's applies")
 	fs.Usage = func() {
-		fmt.Fprint(stderr, "usage: keypublish -ring FILE -domain D [-wkd DIR -method advanced|direct] [-zone FILE -form FORM]\n"+
+		fmt.Fprint(fs.Output(), "usage: keypublish -ring FILE -domain D [-wkd DIR -method advanced|direct] [-zone FILE -form FORM]\n"+
 			"                  [-records dane,cert,pka] [-url URL] [-minimal] [-prune] [-verify]\n"+
 			"       keypublish -hash ADDRESS\n\n")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); err == flag.ErrHelp {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "keypublish:", err)
 		return 2
 	}
 	fail := func(status int, what any) int {

@@ -48,7 +48,7 @@ type config struct{ dir, https, dns, ca, domains string }
 
 func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("keyserve", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	var c config
 	fs.StringVar(&c.dir, "dir", "", "`folder` with .well-known/openpgpkey and *.zone files")
 	fs.StringVar(&c.https, "https", "127.0.0.1:8443", "loopback `address` for HTTPS")
@@ -56,13 +56,16 @@ func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	fs.StringVar(&c.ca, "ca", "", "write the certificate of the authority to `file`")
 	fs.StringVar(&c.domains, "domain", "", "more domains, a `list`; needed for a directory in the direct layout without records")
 	fs.Usage = func() {
-		fmt.Fprint(stderr, "usage: keyserve -dir FOLDER [-https ADDRESS] [-dns ADDRESS] [-ca FILE] [-domain D,...]\n\n"+
+		fmt.Fprint(fs.Output(), "usage: keyserve -dir FOLDER [-https ADDRESS] [-dns ADDRESS] [-ca FILE] [-domain D,...]\n\n"+
 			"Serves until it gets an interrupt.\n")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); err == flag.ErrHelp {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "keyserve:", err)
 		return 2
 	}
 	if c.dir == "" || fs.NArg() > 0 {

@@ -40,7 +40,7 @@ func TestCommandLine(t *testing.T) {
 		{"-dir " + empty + " -dns localhost:53", 1, "not a loopback address"},
 	} {
 		var out, errs bytes.Buffer
-		if status := run(strings.Fields(tt.args), nil, &out, &errs); status != tt.status || !strings.Contains(errs.String(), tt.stderr) {
+		if status := run(strings.Fields(tt.args), nil, &out, &errs); status != tt.status || !strings.Contains(out.String()+errs.String(), tt.stderr) {
 			t.Errorf("%s: status %d, want %d: %s", tt.args, status, tt.status, errs.String())
 		}
 	}

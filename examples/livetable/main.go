@@ -41,23 +41,30 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 func runUntil(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("livetable", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	listen := fs.String("listen", "127.0.0.1:8080", "`address` to serve HTTP on; port 0 takes a free one")
 	routes := fs.String("routes", "", "`file` of lines \"prefix value\" to begin with")
 	feed := fs.String("feed", "", "`file` of updates to follow, - for standard input: \"add prefix value\", \"del prefix\"; lines between \"begin\" and \"commit\" take effect together")
 	churn := fs.Int("churn", 0, "also take away and put back routes, `n` updates a second")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: livetable [-listen address] [-routes file] [-feed file] [-churn n]\n\n"+
+		fmt.Fprintln(fs.Output(), "usage: livetable [-listen address] [-routes file] [-feed file] [-churn n]\n\n"+
 			"Serves /lookup?addr=ADDRESS and /stats until it is interrupted.")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "livetable:", err)
 		return 2
 	}
-	if fs.NArg() > 0 || *churn < 0 {
-		fs.Usage()
+	if fs.NArg() > 0 {
+		fmt.Fprintf(stderr, "livetable: unexpected argument %q\n", fs.Arg(0))
+		return 2
+	}
+	if *churn < 0 {
+		fmt.Fprintln(stderr, "livetable: -churn must not be negative")
 		return 2
 	}
 	if err := serve(ctx, *listen, *routes, *feed, *churn, stdin, stdout, stderr); err != nil {

@@ -164,15 +164,16 @@ func TestCommandLine(t *testing.T) {
 		stderr string
 	}{
 		{[]string{"-h"}, 0, "usage"},
-		{[]string{"-x"}, 2, "usage"},
-		{[]string{"x"}, 2, "usage"},
+		{[]string{"-x"}, 2, "livetable: flag provided but not defined: -x\n"},
+		{[]string{"x"}, 2, "livetable: unexpected argument \"x\"\n"},
+		{[]string{"-churn", "-1"}, 2, "livetable: -churn must not be negative\n"},
 		{[]string{"-routes", bad}, 1, "livetable: " + bad + ": line 2: host bits are set in 10.0.0.1/8\n"},
 		{[]string{"-routes", "/nonexistent"}, 1, "livetable: open /nonexistent: no such file or directory\n"},
 		{[]string{"-feed", "/nonexistent"}, 1, "livetable: open /nonexistent: no such file or directory\n"},
 		{[]string{"-listen", "127.0.0.1:99999"}, 1, "livetable: listen tcp"},
 	} {
-		var stderr strings.Builder
-		if status := run(c.args, nil, io.Discard, &stderr); status != c.status || !strings.Contains(stderr.String(), c.stderr) {
+		var stdout, stderr strings.Builder
+		if status := run(c.args, nil, &stdout, &stderr); status != c.status || !strings.Contains(stdout.String()+stderr.String(), c.stderr) {
 			t.Errorf("%v: status %d, stderr %q", c.args, status, stderr.String())
 		}
 	}

@@ -33,13 +33,16 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("mip6", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: mip6\n\nRoute optimisation and movement of Mobile IPv6 in two namespaces. Needs root.")
+		fmt.Fprintln(fs.Output(), "usage: mip6\n\nRoute optimisation and movement of Mobile IPv6 in two namespaces. Needs root.")
 	}
 	if err := fs.Parse(args); err == flag.ErrHelp {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "mip6:", err)
 		return 2
 	}
 	if fs.NArg() > 0 {

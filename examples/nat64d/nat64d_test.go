@@ -19,7 +19,7 @@ func TestCommandLine(t *testing.T) {
 		status   int
 		out, err string
 	}{
-		{"-h", 0, "", "usage: nat64d"},
+		{"-h", 0, "usage: nat64d", ""},
 		{"-offload fast", 2, "", "nat64d: -offload \"fast\": want auto"},
 		{"-fastpath maybe", 2, "", "nat64d: -fastpath"},
 		{"-queues 0", 2, "", "nat64d: -queues 0"},

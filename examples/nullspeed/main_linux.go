@@ -31,17 +31,20 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("nullspeed", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	n := fs.Int("n", 200000, "`datagrams` a run")
 	size := fs.Int("size", 16, "`octets` a datagram")
 	rounds := fs.Int("rounds", 3, "interleaved rounds; the best counts")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: nullspeed [-n N] [-size N] [-rounds N]\n\nMeasures ESP with null encryption and null authentication. Needs root.")
+		fmt.Fprintln(fs.Output(), "usage: nullspeed [-n N] [-size N] [-rounds N]\n\nMeasures ESP with null encryption and null authentication. Needs root.")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); err == flag.ErrHelp {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "nullspeed:", err)
 		return 2
 	}
 	if fs.NArg() > 0 || *n < 100 || *n > 100_000_000 || *size < 1 || *size > 1400 || *rounds < 1 || *rounds > 100 {

@@ -31,19 +31,22 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("pcap64", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	config := fs.String("config", "", "JSON `file` with the translator's configuration")
 	explain := fs.Bool("explain", false, "print the rules that led to each verdict")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, `usage: pcap64 -config FILE [-explain] IN.pcap OUT.pcap
+		fmt.Fprintln(fs.Output(), `usage: pcap64 -config FILE [-explain] IN.pcap OUT.pcap
 
 Translates the packets of a capture file between IPv4 and IPv6, prints a
 verdict for each and writes the results to another file, as raw IP packets.`)
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "pcap64:", err)
 		return 2
 	}
 	if *config == "" || fs.NArg() != 2 {

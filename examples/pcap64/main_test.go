@@ -176,7 +176,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"-config", conf, text, dir + "/out"}, 1, "pcap64: " + text + ": "},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := run(x.args, nil, &stdout, &stderr); code != x.code || !strings.Contains(stderr.String(), x.want) {
+		if code := run(x.args, nil, &stdout, &stderr); code != x.code || !strings.Contains(stdout.String()+stderr.String(), x.want) {
 			t.Errorf("%v: %d, %q", x.args, code, stderr.String())
 		}
 	}

@@ -37,16 +37,19 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("rekey", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	packets := fs.Int("packets", 10000, "`number` of packets to send")
 	rekeys := fs.Int("rekeys", 10, "`number` of times to change keys meanwhile")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: rekey [-packets N] [-rekeys N]\n\nChanges the keys of an ESP flow under traffic and counts what is lost. Needs root.")
+		fmt.Fprintln(fs.Output(), "usage: rekey [-packets N] [-rekeys N]\n\nChanges the keys of an ESP flow under traffic and counts what is lost. Needs root.")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); err == flag.ErrHelp {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "rekey:", err)
 		return 2
 	}
 	if fs.NArg() > 0 || *packets < 1 || *packets > 10_000_000 || *rekeys < 0 || *rekeys > 1000 {

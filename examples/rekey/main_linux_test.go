@@ -18,8 +18,8 @@ func TestCommandLine(t *testing.T) {
 		{"-nonsense", 2, "flag provided but not defined"},
 	} {
 		var out, errs bytes.Buffer
-		if status := run(strings.Fields(c.args), &out, &errs); status != c.status || !strings.Contains(errs.String(), c.err) {
-			t.Errorf("%q: status %d, %q", c.args, status, errs.String())
+		if status := run(strings.Fields(c.args), &out, &errs); status != c.status || !strings.Contains(out.String()+errs.String(), c.err) {
+			t.Errorf("%q: status %d, %q %q", c.args, status, out.String(), errs.String())
 		}
 	}
 }

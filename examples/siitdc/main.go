@@ -39,7 +39,7 @@ type options struct {
 func run(args []string, stdout, stderr io.Writer) int {
 	var o options
 	fs := flag.NewFlagSet("siitdc", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	fs.StringVar(&o.table, "table", "", "`file` of mappings")
 	prefix := fs.String("prefix", "", "translation `prefix` for the IPv4 Internet")
 	own4 := fs.String("own4", "", "the relay's own IPv4 `address`, source of its ICMP errors")
@@ -48,12 +48,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 	fs.BoolVar(&o.check, "check", false, "read the table, print the commands, and end")
 	fs.BoolVar(&o.setup, "setup", false, "run the ip and sysctl commands instead of printing them")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: siitdc -table FILE -prefix PREFIX -own4 ADDRESS [flags]\n\nIPv4 clients for IPv6-only servers (SIIT-DC).")
+		fmt.Fprintln(fs.Output(), "usage: siitdc -table FILE -prefix PREFIX -own4 ADDRESS [flags]\n\nIPv4 clients for IPv6-only servers (SIIT-DC).")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); err == flag.ErrHelp {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "siitdc:", err)
 		return 2
 	}
 	var err error

@@ -23,7 +23,7 @@ func TestCommandLine(t *testing.T) {
 		status   int
 		out, err string
 	}{
-		{"-h", 0, "", "usage: siitdc"},
+		{"-h", 0, "usage: siitdc", ""},
 		{"-prefix 2001:db8:46::/96", 2, "", "siitdc: -table is missing"},
 		{"-table " + good, 2, "", "siitdc: nat64: "},
 		{"-table " + good + " -prefix 2001:db8:46::/96 -own4 x", 2, "", "siitdc: "},

@@ -31,7 +31,7 @@ func main() {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("softcard", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	vpcd := fs.String("vpcd", "127.0.0.1:35963", "connect to the vpcd reader at this `address`")
 	file := fs.String("file", "", "keep the card's state in this `file` (keys and PINs readable)")
 	kind := fs.String("kind", "3.4", "card to play: `3.4`, 3.4-chaining or 2.0")
@@ -39,12 +39,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	attest := fs.Bool("attest", false, "give the card an attestation key")
 	again := fs.Bool("again", false, "connect again when pcscd hangs up")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: softcard [flags]\n\nPuts a software OpenPGP card into vpcd's virtual reader. PINs are 123456 and 12345678.\nA test double, not a vault.")
+		fmt.Fprintln(fs.Output(), "usage: softcard [flags]\n\nPuts a software OpenPGP card into vpcd's virtual reader. PINs are 123456 and 12345678.\nA test double, not a vault.")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); err == flag.ErrHelp {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "softcard:", err)
 		return 2
 	}
 	usage := func(what string) int {

@@ -69,7 +69,7 @@ func TestCommandLine(t *testing.T) {
 		{"-file /nonexistent/x", 1, "no such file"}, {"-vpcd 127.0.0.1:1", 1, "refused"},
 	} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), strings.Fields(v.args), &out, &errs); code != v.code || !strings.Contains(errs.String(), v.want) {
+		if code := run(t.Context(), strings.Fields(v.args), &out, &errs); code != v.code || !strings.Contains(out.String()+errs.String(), v.want) {
 			t.Errorf("softcard %s: %d, %q", v.args, code, errs.String())
 		}
 	}

@@ -27,15 +27,18 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("tour", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	only := fs.String("only", "", "run only the section of this `package`")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: tour [-only package]\n\nShows each library at work on built-in input.")
+		fmt.Fprintln(fs.Output(), "usage: tour [-only package]\n\nShows each library at work on built-in input.")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); err == flag.ErrHelp {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "tour:", err)
 		return 2
 	}
 	if fs.NArg() > 0 {

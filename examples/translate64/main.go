@@ -30,11 +30,11 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("translate64", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	config := fs.String("config", "", "JSON `file` with the translator's configuration")
 	explain := fs.Bool("explain", false, "add the verdict and its reasons behind a tab")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, `usage: translate64 -config FILE [-explain] < hex lines
+		fmt.Fprintln(fs.Output(), `usage: translate64 -config FILE [-explain] < hex lines
 
 Translates one IP packet in hex a line between IPv4 and IPv6. Each line of
 output holds the resulting packets, "-" for none, or "error: WHY" for a line
@@ -42,8 +42,11 @@ that is no packet in hex.`)
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "translate64:", err)
 		return 2
 	}
 	if fs.NArg() > 0 {

@@ -38,7 +38,6 @@ func TestCommandLine(t *testing.T) {
 		out    string
 		stderr string // part of it
 	}{
-		{"help", []string{"-h"}, "", 0, "", "usage: translate64"},
 		{"no config", nil, "", 2, "", "translate64: -config is needed\n"},
 		{"bad flag", []string{"-x"}, "", 2, "", "not defined"},
 		{"argument", []string{"-config", good, "x"}, "", 2, "", `translate64: unexpected argument "x"`},
@@ -62,6 +61,10 @@ func TestCommandLine(t *testing.T) {
 		})
 	}
 	var out, stderr bytes.Buffer
+	if code := run([]string{"-h"}, nil, &out, &stderr); code != 0 || !strings.HasPrefix(out.String(), "usage: translate64") || stderr.Len() > 0 {
+		t.Errorf("help: %d, %q, %q", code, out.String(), stderr.String())
+	}
+	out.Reset()
 	if code := run([]string{"-config", good, "-explain"}, strings.NewReader(udp46+"\n45\n"), &out, &stderr); code != 0 {
 		t.Fatal(code, stderr.String())
 	}

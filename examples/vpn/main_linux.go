@@ -32,15 +32,18 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("vpn", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	kind := fs.String("if", "vti6", "interface `kind`: vti6 or xfrm")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: vpn [-if vti6|xfrm]\n\nBuilds a route-based VPN between two namespaces and pings through it. Needs root.")
+		fmt.Fprintln(fs.Output(), "usage: vpn [-if vti6|xfrm]\n\nBuilds a route-based VPN between two namespaces and pings through it. Needs root.")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); err == flag.ErrHelp {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "vpn:", err)
 		return 2
 	}
 	if fs.NArg() > 0 || *kind != "vti6" && *kind != "xfrm" {

@@ -32,21 +32,24 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("xfrm-diff", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	apply := fs.Bool("apply", false, "make the changes")
 	only := fs.String("only", "", "compare only `states` or only policies")
 	unchecked := fs.Bool("unchecked", false, "also send what xfrm's Check refuses")
 	parse := fs.Bool("parse", false, "only read the file and print what it wants, without a kernel")
 	verbose := fs.Bool("v", false, "print each entry whole, keys hidden")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: xfrm-diff [-apply] [-only states|policies] [-unchecked] [-v] [-parse] file\n\n"+
+		fmt.Fprintln(fs.Output(), "usage: xfrm-diff [-apply] [-only states|policies] [-unchecked] [-v] [-parse] file\n\n"+
 			"Prints what has to be added (+), changed (~) and deleted (-) so that the kernel\n"+
 			"holds what the file (- is standard input) wants. The status is 0 if there is\nnothing to do or all was done, 1 if there are differences, 2 after an error.")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "xfrm-diff:", err)
 		return 2
 	}
 	fail := func(err error) int {

@@ -36,7 +36,6 @@ func TestCommandLine(t *testing.T) {
 		code     int
 		out, err string
 	}{
-		{"", []string{"-h"}, 0, "", "usage: xfrm-diff"},
 		{"", nil, 2, "", "xfrm-diff: needs one file"},
 		{"", []string{"-only", "keys", "-"}, 2, "", "xfrm-diff: -only"},
 		{"", []string{"/nonexistent"}, 2, "", "xfrm-diff: open"},
@@ -54,6 +53,9 @@ func TestCommandLine(t *testing.T) {
 		if code != c.code || out != c.out || !strings.HasPrefix(errs, c.err) || c.err == "" && errs != "" {
 			t.Errorf("%v: %d\n%s\n%s", c.args, code, out, errs)
 		}
+	}
+	if code, out, errs := call("", "-h"); code != 0 || !strings.HasPrefix(out, "usage: xfrm-diff") || errs != "" {
+		t.Errorf("help: %d %q %q", code, out, errs)
 	}
 	if _, out, _ := call(wantedState, "-parse", "-v", "-"); strings.Contains(out, "0x0001") || !strings.Contains(out, "<<Keys hidden>>") {
 		t.Errorf("got\n%s", out)

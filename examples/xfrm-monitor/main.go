@@ -27,18 +27,21 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("xfrm-monitor", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs.SetOutput(io.Discard)
 	keys := fs.Bool("keys", false, "show key material")
 	count := fs.Int("n", 0, "end after this many events; 0 for never")
 	limit := fs.Duration("for", 0, "end after this time; 0 for never")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: xfrm-monitor [-keys] [-n count] [-for duration] [group ...]\n\n"+
+		fmt.Fprintln(fs.Output(), "usage: xfrm-monitor [-keys] [-n count] [-for duration] [group ...]\n\n"+
 			"Groups: acquire expire sa policy aevents report migrate mapping; all of them\nif none is named.")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(stdout)
+		fs.Usage()
 		return 0
 	} else if err != nil {
+		fmt.Fprintln(stderr, "xfrm-monitor:", err)
 		return 2
 	}
 	var groups []xfrm.Group

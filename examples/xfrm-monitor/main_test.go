@@ -16,14 +16,17 @@ func TestCommandLine(t *testing.T) {
 		code int
 		err  string
 	}{
-		{[]string{"-h"}, 0, "usage: xfrm-monitor"},
-		{[]string{"-frob"}, 2, "flag provided"},
+		{[]string{"-frob"}, 2, "xfrm-monitor: flag provided"},
 		{[]string{"acquire", "nothing"}, 2, "xfrm-monitor: no group \"nothing\""},
 	} {
 		var out, errs bytes.Buffer
 		if code := run(c.args, nil, &out, &errs); code != c.code || !strings.HasPrefix(errs.String(), c.err) || out.Len() > 0 {
 			t.Errorf("%v: %d %q %q", c.args, code, out.String(), errs.String())
 		}
+	}
+	var out, errs bytes.Buffer
+	if code := run([]string{"-h"}, nil, &out, &errs); code != 0 || !strings.HasPrefix(out.String(), "usage: xfrm-monitor") || errs.Len() > 0 {
+		t.Errorf("help: %d %q %q", code, out.String(), errs.String())
 	}
 }
 
