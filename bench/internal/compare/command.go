@@ -30,7 +30,7 @@ func (r *Report) Command(in place, words ...string) (string, error) {
 	if in == inRoot {
 		shown = "(cd .. && " + shown + ")"
 	}
-	shown = strings.NewReplacer("%T/", "", "%T", ".").Replace(shown)
+	shown = strings.NewReplacer("=%T", "="+filepath.Dir(r.temp), "%T/", "", "%T", ".").Replace(shown)
 	r.commands = append(r.commands, shown)
 	out, err := r.run(in, words)
 	if err != nil {

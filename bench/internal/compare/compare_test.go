@@ -201,7 +201,7 @@ func TestParseLogs(t *testing.T) {
 	}
 	cs := parseCosts("    p_test.go:151: WKD tree, sq wkd generate:     wall  9356.0 ms, cpu  5222.0 ms, 137 MiB\n" +
 		"    p_test.go:9: DANE text of 2000, ours: wall    22.5 ms, cpu     9.2 ms, the same text: gpg takes 6.7 times the CPU\n")
-	if len(cs) != 2 || cs[0] != (programCost{"WKD tree, sq wkd generate", "9356.0", "5222.0", "137 MiB"}) || cs[1].name != "DANE text of 2000, ours" || cs[1].rest != "" {
+	if len(cs) != 2 || cs[0] != (programCost{"WKD tree, sq wkd generate", 9356, 5222, "137 MiB"}) || cs[1].name != "DANE text of 2000, ours" || cs[1].memory != "" {
 		t.Errorf("%+v", cs)
 	}
 	ns := parseCounts("            i_test.go:437: 25519: gpg sign cold: 26 APDUs\n   i_test.go:909: cold status: 6 APDUs\n")
@@ -211,7 +211,7 @@ func TestParseLogs(t *testing.T) {
 }
 
 func TestParseRoutes(t *testing.T) {
-	tables, forms := parseTables(`
+	tables, header, forms := parseTables(`
 160,147 routes           insert ns  B/route              hot      hot chained             cold     cold chained
 radix6.Tree, packed            812     82.1    120.1 ( 3.20)    110.0 ( 2.10)    300.5 ( 2.00)    280.0 ( 1.40)
 infobloxopen/go-trees          828     95.0    516.0 (13.90)    500.0 ( 9.10)   1219.0 ( 8.00)   1100.0 ( 4.40)
@@ -225,8 +225,8 @@ compact batch of keys         9.0    0.24     20.0   0.156
 	if len(tables) != 2 || tables[0][0] != "radix6.Tree, packed" || tables[1][3] != "516.0 (13.90)" || len(tables[0]) != 7 {
 		t.Errorf("%q", tables)
 	}
-	if len(forms) != 3 || forms[0][1] != "12.5" || forms[2][0] != "full table, 16 next hops, compact batch of keys" || forms[2][4] != "0.156" {
-		t.Errorf("%q", forms)
+	if len(forms) != 3 || forms[0][1] != "12.5" || forms[2][0] != "full table, 16 next hops, compact batch of keys" || forms[2][4] != "0.156" || len(header) != 5 || header[4] != "to bart.Fast" || len(forms[0]) != 5 {
+		t.Errorf("%q\n%q", header, forms)
 	}
 	if m := markdownTables("x\n| a |\n|---|\n| 1 |\n\n| b |\n"); len(m) != 2 || m[1] != "| b |\n" {
 		t.Errorf("%q", m)
@@ -279,4 +279,17 @@ func TestSections(t *testing.T) {
 		}
 		seen[s.Name] = true
 	}
+}
+
+func TestCountCommands(t *testing.T) {
+	n, err := countCommands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{8, 6, 2, 6} {
+		if n[i] < 1 || n[i] > want {
+			t.Errorf("%d commands, want %d at most: %v", n[i], want, n)
+		}
+	}
+	t.Log(n)
 }

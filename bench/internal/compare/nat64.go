@@ -15,7 +15,7 @@ func runNat64(r *Report) error {
 	}
 	r.Modules("github.com/google/gopacket")
 	r.NotRun("Jool's, Tayga's and other C translators' inner loops", "not callable from Go; Tayga as a whole is in the section on the network bed")
-	pattern, length, count := "Translate", "5ms", "20"
+	pattern, length, count := "Translate", "5ms", "10"
 	if r.Quick {
 		pattern, length, count = "Translate/.*/eam=0$", "1ms", "2"
 	}

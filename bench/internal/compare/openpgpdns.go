@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -13,8 +14,9 @@ var publishing = Section{
 
 // A programCost is a line of the log of TestComparePrograms.
 type programCost struct {
-	name            string
-	wall, cpu, rest string
+	name      string
+	wall, cpu float64 // ms
+	memory    string  // peak, or ""
 }
 
 var costLine = regexp.MustCompile(`^(.*?):? +wall +([0-9.]+) ms, cpu +([0-9.]+) ms(?:, (\d+ MiB))?`)
@@ -24,7 +26,11 @@ func parseCosts(out string) (all []programCost) {
 	for line := range strings.Lines(out) {
 		if m := logPrefix.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
 			if c := costLine.FindStringSubmatch(m[1]); c != nil {
-				all = append(all, programCost{strings.TrimSpace(c[1]), c[2], c[3], c[4]})
+				wall, err1 := strconv.ParseFloat(c[2], 64)
+				cpu, err2 := strconv.ParseFloat(c[3], 64)
+				if err1 == nil && err2 == nil {
+					all = append(all, programCost{strings.TrimSpace(c[1]), wall, cpu, c[4]})
+				}
 			}
 		}
 	}
@@ -92,13 +98,12 @@ func runPublishing(r *Report) error {
 	rows = nil
 	var bars []Bar
 	for _, c := range costs {
-		rows = append(rows, []string{c.name, c.wall, c.cpu, c.rest})
+		if strings.HasPrefix(c.name, "gpg --import") {
+			continue // a preparation
+		}
+		rows = append(rows, []string{c.name, short(c.wall), short(c.cpu), c.memory})
 		if name, ok := strings.CutPrefix(c.name, "WKD tree, "); ok {
-			var ms float64
-			if _, err := fmt.Sscan(c.wall, &ms); err != nil {
-				return err
-			}
-			bars = append(bars, Bar{"", name, ms, short(ms) + " ms"})
+			bars = append(bars, Bar{"", name, c.wall, short(c.wall) + " ms"})
 		}
 	}
 	r.Table([]string{"job", "wall, ms", "CPU, ms", "peak memory"}, rows)

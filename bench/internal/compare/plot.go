@@ -45,7 +45,11 @@ func drawLines(a Axes, lines []Line) func(io.Writer) error {
 		if a.LogX {
 			p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, powers{}
 		}
-		p.Legend.Top, p.Legend.Left = !a.LegendLow, !a.LegendLow
+		// Text is set to the left: viewers have other fonts than the one by
+		// which its width was computed.
+		if p.Legend.Top, p.Legend.Left = !a.LegendLow, true; a.LegendLow {
+			p.Legend.XOffs, p.Legend.YOffs = 9.5*vg.Centimeter, 0.4*vg.Centimeter
+		}
 		p.Legend.TextStyle.Font.Size = vg.Points(9)
 		p.Add(plotter.NewGrid())
 		top, low := 0.0, math.Inf(1)
@@ -176,7 +180,11 @@ func drawBars(title, unit string, log bool, bars []Bar, bands []Band) func(io.Wr
 		for i, b := range bands {
 			x, wide := left+at(b.From), max(1.5, at(b.To)-at(b.From))
 			fmt.Fprintf(w, `<rect x="%.1f" y="%.0f" width="%.1f" height="%.0f" fill="#868e96" fill-opacity="0.25"/>`, x, 30+15*float64(i), wide, height-40-15*float64(i))
-			fmt.Fprintf(w, `<text x="%.1f" y="%.0f" font-size="11" fill="#495057">%s</text>`+"\n", x+wide+4, 41+15*float64(i), html.EscapeString(b.Name))
+			anchor := "start"
+			if x += wide + 4; x > left+width/2 {
+				x, anchor = x-wide-8, "end"
+			}
+			fmt.Fprintf(w, `<text x="%.1f" y="%.0f" font-size="11" text-anchor="%s" fill="#495057">%s</text>`+"\n", x, 41+15*float64(i), anchor, html.EscapeString(b.Name))
 		}
 		_, err := fmt.Fprintf(w, "%s</svg>\n", body.String())
 		return err

@@ -2,62 +2,30 @@ package compare
 
 import (
 	"fmt"
-	"net/netip"
+	"os"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
-
-	peers "signalbox.example/bench/radix6"
-	"signalbox.example/bench/routes"
-	"signalbox.example/radix6"
 )
 
 var radix6Routes = Section{
 	Name: "radix6", Title: "radix6: IPv6 routes", Run: runRadix6,
 }
 
-// compiled is the snapshot as one of the tables of the scenarios.
-var compiled = peers.Peer{Name: "radix6.Snapshot", Build: func(ps []netip.Prefix) peers.Built {
-	vs := make([]uint32, len(ps))
-	for i := range vs {
-		vs[i] = uint32(i)
-	}
-	s, err := radix6.Compile(ps, vs, radix6.CompileOptions{})
-	if err != nil {
-		panic(err)
-	}
-	return peers.Built{
-		Lookup: s.Lookup,
-		Sum: func(as []netip.Addr) (n uint32) {
-			for _, a := range as {
-				v, _ := s.Lookup(a)
-				n += v
-			}
-			return n
-		},
-		Chain: func(as []netip.Addr) (n uint32) {
-			for i := 0; i < len(as); {
-				v, _ := s.Lookup(as[i])
-				n += v
-				i += 1 + int(v>>31) // the next waits for this one; v is below 2^31
-			}
-			return n
-		},
-		Keep: s,
-	}
-}}
-
 var (
 	peerLine   = regexp.MustCompile(`^(\S.{22,}?) +([0-9.]+) +(-?[0-9.]+) +([0-9.]+) \( *([0-9.]+)\) +([0-9.]+) \( *([0-9.]+)\) +([0-9.]+) \( *([0-9.]+)\) +([0-9.]+) \( *([0-9.]+)\)`)
 	formsTitle = regexp.MustCompile(`^(.*) \(\d+ routes\)$`)
-	formsLine  = regexp.MustCompile(`^(\S.*?) +([0-9.]+) +([0-9.]+) +([0-9.]+) +([0-9.]+)$`)
 	bytesLine  = regexp.MustCompile(`^(\w+): ([0-9.]+) B/route`)
 )
 
-// parseTables reads what the benchmarks Peers and Targets of radix6 print.
-func parseTables(out string) (tables [][]string, forms [][]string) {
+// parseTables reads what the benchmarks Peers and Targets of radix6 print:
+// the rows of the former, and the rows of the latter with their header.
+func parseTables(out string) (tables [][]string, header []string, forms [][]string) {
 	title := ""
 	for line := range strings.Lines(out) {
 		line = strings.TrimRight(line, "\n")
+		f := strings.Fields(line)
 		if m := peerLine.FindStringSubmatch(line); m != nil {
 			row := []string{strings.TrimSpace(m[1]), m[2], m[3]}
 			for i := 4; i < len(m); i += 2 {
@@ -67,12 +35,34 @@ func parseTables(out string) (tables [][]string, forms [][]string) {
 		} else if m := formsTitle.FindStringSubmatch(line); m != nil {
 			title = m[1]
 		} else if m := bytesLine.FindStringSubmatch(line); m != nil && title != "" {
-			forms = append(forms, []string{title + ", " + m[1] + ", bytes per route", m[2], "", "", ""})
-		} else if m := formsLine.FindStringSubmatch(line); m != nil && title != "" && !strings.HasPrefix(line, "Benchmark") {
-			forms = append(forms, []string{title + ", " + m[1], m[2], m[3], m[4], m[5]})
+			forms = append(forms, []string{title + ", " + m[1] + ", bytes per route", m[2]})
+		} else if rest, ok := strings.CutPrefix(line, "ns a lookup "); ok {
+			header = append([]string{""}, strings.Fields(rest)...)
+		} else if n := len(header) - 1; title != "" && n > 0 && len(f) > n {
+			row := []string{title + ", " + strings.Join(f[:len(f)-n], " ")}
+			for _, v := range f[len(f)-n:] {
+				if _, err := strconv.ParseFloat(v, 64); err == nil {
+					row = append(row, v)
+				}
+			}
+			if len(row) == n+1 {
+				forms = append(forms, row)
+			}
 		}
 	}
-	return tables, forms
+	for i := range header {
+		if header[i] == "ratio" {
+			header[i] = "to bart.Fast"
+		} else if i > 0 {
+			header[i] += ", ns"
+		}
+	}
+	for i := range forms { // sizes stand alone
+		for len(forms[i]) < len(header) {
+			forms[i] = append(forms[i], "")
+		}
+	}
+	return tables, header, forms
 }
 
 func runRadix6(r *Report) error {
@@ -89,52 +79,31 @@ func runRadix6(r *Report) error {
 		if err != nil {
 			return err
 		}
-		tables, forms := parseTables(out)
+		tables, header, forms := parseTables(out)
 		if len(tables) == 0 || len(forms) == 0 {
 			return fmt.Errorf("the benchmarks of radix6 print %d and %d lines of figures\n%s", len(tables), len(forms), tail(out))
 		}
 		r.Printf("\nThe full table of 160,147 routes, inserted in random order; hot: 1,024 addresses, cold: a million, nanoseconds:\n")
 		r.Table([]string{"", "insert ns", "bytes/route", "hot", "hot, chained", "cold", "cold, chained"}, tables)
 		r.Printf("\nThe compiled forms beside bart.Fast:\n")
-		r.Table([]string{"", "hot, ns", "to bart.Fast", "cold, ns", "to bart.Fast"}, forms)
+		r.Table(header, forms)
 	}
-	_, table, err := routes.Full()
-	if err != nil {
-		return err
-	}
-	var scenarios []peers.Scenario
-	views, subnets, hosts := peers.FullViews, []int{100, 1000, 10000, 40000, 100000, 500000}, []int{1000, 10000, 40000, 100000, 500000}
-	densities, rounds := []float64{1, .1, .001}, 16
+	most := "500000"
 	if r.Quick {
-		views, subnets, hosts, densities, rounds = []int{0, 1000}, []int{1000}, []int{1000}, []float64{1}, 2
+		most = "1000"
 	}
-	for _, n := range views {
-		scenarios = append(scenarios, peers.FullView(table, n))
+	if _, err := r.Command(inBench, "go", "run", "./radix6/draw", "-most", most, "-out", "%T"); err != nil {
+		return err
 	}
-	for _, d := range densities {
-		for _, n := range subnets {
-			scenarios = append(scenarios, peers.Subnets(n, d))
-		}
-	}
-	for _, n := range hosts {
-		scenarios = append(scenarios, peers.Hosts(n))
-	}
-	csv := peers.Header + "\n"
-	for i, s := range scenarios {
-		if r.ctx.Err() != nil {
-			return r.ctx.Err()
-		}
-		r.Progress(fmt.Sprintf("%s: scenario %d of %d: %s, %d routes", r.place, i+1, len(scenarios), s.Name, len(s.Prefixes)))
-		for _, result := range s.Run([]peers.Peer{peers.Ours, compiled, peers.BartFast}, rounds) {
-			csv += result.String() + "\n"
-		}
-	}
-	r.commands = append(r.commands, "go run ./cmd/compare -only radix6 # the scenarios, in its own process")
-	all, err := parseScenarios(csv)
+	text, err := os.ReadFile(filepath.Join(r.temp, "scenarios.csv"))
 	if err != nil {
 		return err
 	}
-	r.scenarioTable(all, []string{"radix6.Tree", "radix6.Snapshot", "bart.Fast"})
+	all, err := parseScenarios(string(text))
+	if err != nil {
+		return fmt.Errorf("scenarios.csv: %w", err)
+	}
+	r.scenarioTable(all, []string{"radix6.Tree", "radix6.Snapshot", "radix6.Snapshot, fast", "bart.Fast"})
 	published, budget := recorded("Linux, published", 1, 150, 40000, 450), recorded("50 ns: budget at 10 Gbit/s", 1, 50, 500000, 50)
 	chained := func(s scenario) float64 { return s.chained }
 	insert := func(s scenario) float64 { return s.insert }
