@@ -27,6 +27,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -246,7 +247,11 @@ func (c *config) writeZone(keys *openpgpdns.Collection, stdout io.Writer) error 
 					first[w] = r.Name
 				}
 			}
+			start := len(buf)
 			buf = r.AppendText(buf, c.form, 0)
+			if origin := bytes.IndexByte(buf[start:], '\n'); c.form == openpgpdns.GPG && origin >= 0 {
+				buf = slices.Insert(buf, start+origin+1, comments(e)...)
+			}
 			records++
 		}
 		if _, err := tmp.Write(buf); err != nil {
@@ -304,6 +309,29 @@ func (c *config) entry(e openpgpdns.Entry, stdout io.Writer) []openpgpdns.Record
 		}
 	}
 	return rs
+}
+
+// comments are the lines that gpg puts below $ORIGIN: the fingerprint and the
+// user ID, of each key.
+func comments(e openpgpdns.Entry) []byte {
+	var b []byte
+	for cert, err := range openpgpdns.ReadCerts(bytes.NewReader(e.Keys)) {
+		if err != nil {
+			break // it is a comment
+		}
+		for uid := range cert.UserIDs(time.Now()) {
+			b = fmt.Appendf(b, "; %X\n; ", cert.Fingerprint())
+			for _, c := range uid.Bytes {
+				if c < ' ' || c == 0x7f { // must not end the comment
+					b = fmt.Appendf(b, "\\x%02x", c)
+				} else {
+					b = append(b, c)
+				}
+			}
+			b = append(b, '\n')
+		}
+	}
+	return b
 }
 
 // sameContent reports whether both files exist and are equal.

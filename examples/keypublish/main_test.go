@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"signalbox.example/internal/vectors"
 )
 
 // ring is two certificates: bob@example.org and bob@example.net, and
@@ -80,7 +82,7 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 	zone, _ = os.ReadFile(filepath.Join(dir, "g.zone"))
-	if !bytes.Contains(zone, []byte("$ORIGIN _pka.example.org.\n"+bobHash+" TYPE37 \\# 26 0006 0000 00 14 118437ACA5191848C7D07B6873330C6CFE2E9068\n\n")) {
+	if !bytes.Contains(zone, []byte("$ORIGIN _pka.example.org.\n; 118437ACA5191848C7D07B6873330C6CFE2E9068\n; Bob Tour <bob@example.org>\n"+bobHash+" TYPE37 \\# 26 0006 0000 00 14 118437ACA5191848C7D07B6873330C6CFE2E9068\n\n")) {
 		t.Errorf("gpg's form:\n%s", zone)
 	}
 	left, _ := filepath.Glob(filepath.Join(dir, ".*"))
@@ -106,5 +108,27 @@ func TestBrokenRing(t *testing.T) {
 	status, out, errs = publish(ring + strings.ReplaceAll(ring, "PUBLIC", "PRIVATE"))
 	if status != 1 || out != "" || !strings.Contains(errs, "secret key material, refused") {
 		t.Errorf("secret: %d\n%s%s", status, out, errs)
+	}
+}
+
+// TestGPGForm: where gpg would write the same key, the same text comes out.
+func TestGPGForm(t *testing.T) {
+	zone := filepath.Join(t.TempDir(), "zone")
+	for _, key := range []string{"alice", "sam", "nist", "dsa", "big", "dup", "thea", "subexp", "carol.upper", "joerg", "erin", "rita"} {
+		for _, kind := range []string{"dane", "pka"} {
+			var out, errs bytes.Buffer
+			ring := vectors.Path(t, "openpgpdns/keys/"+key+".pgp")
+			if status := run([]string{"-ring", ring, "-domain", "example.org", "-zone", zone, "-form", "gpg", "-minimal", "-records", kind}, nil, &out, &errs); status != 0 {
+				t.Fatalf("%s: %d, %s", key, status, errs.String())
+			}
+			got, err := os.ReadFile(zone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := vectors.Read(t, "openpgpdns/oracle/gpg-export-"+kind+"/"+key+".zone")
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s %s: got\n%.200s\nwant\n%.200s", key, kind, got, want)
+			}
+		}
 	}
 }
