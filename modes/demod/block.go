@@ -55,7 +55,6 @@ type block struct {
 
 	// Of the frame in work.
 	word     [2]uint64
-	power    float32
 	diff     [longBits]float32
 	zr, zi   [2 * longBits]float32
 	wr, wi   [longBits]float32

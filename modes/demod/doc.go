@@ -1,7 +1,7 @@
 // Package demod finds Mode S replies in the samples of a receiver tuned to
 // 1090 MHz: from IQ samples to frames of 56 and 112 bits, with their time,
 // level and certainty. It decides each frame as a whole, by the carrier's phase
-// and the parity, and so hears 2.5 to 4.5 dB more than receivers that decide
+// and the parity, and so hears about 4 dB more than receivers that decide
 // bit by bit on magnitudes; see modes/synth and examples/sensitivity for how
 // that is measured.
 //
@@ -90,7 +90,7 @@
 // the address was changed.
 //
 // In 10^8 samples of noise with 50 known addresses no effort finds a frame. Among
-// frames accepted from signals of 7 to 20 dB about one in 180,000 was not sent.
+// frames accepted from signals of 7 to 20 dB one in 200,000 was not sent.
 //
 // # Units and byte order
 //

@@ -63,7 +63,6 @@ func (b *block) matched(start, bits, bin int) {
 func (b *block) incoherent(bits int) ([14]byte, float32) {
 	var w [2]uint64
 	least, sum := float32(math.Inf(1)), float32(0)
-	var level float32
 	for i := range bits {
 		x := b.zr[2*i]*b.zr[2*i] + b.zi[2*i]*b.zi[2*i]
 		y := b.zr[2*i+1]*b.zr[2*i+1] + b.zi[2*i+1]*b.zi[2*i+1]
@@ -71,10 +70,8 @@ func (b *block) incoherent(bits int) ([14]byte, float32) {
 		w[i>>6] |= uint64(math.Float32bits(y-x)>>31) << (63 - i&63)
 		b.diff[i] = d
 		d = abs32(d)
-		level += x + y + d
 		least, sum = min(least, d), sum+d
 	}
-	b.power = max(level/float32(2*bits)-b.noise, 0.25*b.noise)
 	b.word = w
 	return pack(w), least * float32(bits) / max(sum, 1e-30)
 }
