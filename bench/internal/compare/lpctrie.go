@@ -51,7 +51,7 @@ func runLpctrie(r *Report) error {
 	if err != nil {
 		return fmt.Errorf("scenarios.csv: %w", err)
 	}
-	r.scenarioTable(all, []string{"lpctrie.Table", "lpctrie.Snapshot", "lpctrie.Snapshot, fast", "bart.Fast"})
+	r.scenarioTable(all, []float64{1, .1, .01}, []string{"lpctrie.Table", "lpctrie.Snapshot", "lpctrie.Snapshot, fast", "bart.Fast"})
 	published := recorded("Linux, published", 1, 20, 500000, 50)
 	chained := func(s scenario) float64 { return s.chained }
 	return r.routePlots(all, []routePlot{

@@ -88,11 +88,11 @@ func runRadix6(r *Report) error {
 		r.Printf("\nThe compiled forms beside bart.Fast:\n")
 		r.Table(header, forms)
 	}
-	most := "500000"
+	most, rounds := "500000", "8"
 	if r.Quick {
-		most = "1000"
+		most, rounds = "10000", "1"
 	}
-	if _, err := r.Command(inBench, "go", "run", "./radix6/draw", "-most", most, "-out", "%T"); err != nil {
+	if _, err := r.Command(inBench, "go", "run", "./radix6/draw", "-most", most, "-rounds", rounds, "-out", "%T"); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(filepath.Join(r.temp, "scenarios.csv"))
@@ -103,7 +103,7 @@ func runRadix6(r *Report) error {
 	if err != nil {
 		return fmt.Errorf("scenarios.csv: %w", err)
 	}
-	r.scenarioTable(all, []string{"radix6.Tree", "radix6.Snapshot", "radix6.Snapshot, fast", "bart.Fast"})
+	r.scenarioTable(all, []float64{1, .1, .001}, []string{"radix6.Tree", "radix6.Snapshot", "radix6.Snapshot, fast", "bart.Fast"})
 	published, budget := recorded("Linux, published", 1, 150, 40000, 450), recorded("50 ns: budget at 10 Gbit/s", 1, 50, 500000, 50)
 	chained := func(s scenario) float64 { return s.chained }
 	insert := func(s scenario) float64 { return s.insert }

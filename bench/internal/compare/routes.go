@@ -77,15 +77,17 @@ func curves(all []scenario, kind string, density, from float64, value func(scena
 	return lines
 }
 
-// scenarioTable shows the lookups of one structure beside a peer.
-func (r *Report) scenarioTable(all []scenario, structures []string) {
+// scenarioTable shows the lookups of structures side by side, for three of
+// the densities. Where none of the million addresses that the scan tries has
+// a route there is nothing to show.
+func (r *Report) scenarioTable(all []scenario, densities []float64, structures []string) {
 	header := []string{"scenario, routes", "depth mean, max"}
 	for _, s := range structures {
 		header = append(header, s)
 	}
 	var rows [][]string
 	for _, s := range all {
-		if s.structure != structures[0] {
+		if s.structure != structures[0] || s.chained <= 0 || s.density > 0 && !slices.Contains(densities, s.density) {
 			continue
 		}
 		title := s.name
