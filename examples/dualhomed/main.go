@@ -163,6 +163,9 @@ func exit(c radix6.Command) string {
 }
 
 func parseQuery(f []string) (dst, src netip.Addr, err error) {
+	if len(f) == 3 && f[1] == "from" { // as ip route get says it
+		f = []string{f[0], f[2]}
+	}
 	if len(f) > 2 {
 		return dst, src, fmt.Errorf("want a destination and a source, got %d words", len(f))
 	}

@@ -38,6 +38,7 @@ func TestRun(t *testing.T) {
 		{"bad argument", "x", "", 2, nil, []string{`unexpected argument "x"`}},
 		{"bad route", "-routes " + bad, "", 1, nil, []string{"dualhomed: radix6: line 2: no IPv6 prefix"}},
 		{"no file", "-routes /nonexistent", "", 1, nil, []string{"dualhomed: open /nonexistent"}},
+		{"query as ip route get", "-ask", "2606:4700::1 from 2001:db8:b::10\r\n", 0, []string{"2606:4700::1  2001:db8:b::10  wan-b"}, nil},
 		{"bad query", "-ask", "::1 ::2 ::3", 1, nil, []string{"dualhomed: query 1: want"}},
 		{"IPv4 query", "-ask", "10.0.0.1", 1, nil, []string{"query 1: 10.0.0.1 is not a plain IPv6 address"}},
 	} {
