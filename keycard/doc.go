@@ -61,6 +61,19 @@
 // [WithKDF] tells its settings. Long data goes in extended length or in chained parts,
 // by what the card says; answers in pieces are put together.
 //
+// # When to use it
+//
+// Use it when a Go program signs or decrypts with an OpenPGP card or looks after
+// cards: without cgo, beside a running gpg, with few round trips, and with tests
+// that need no card (keycard/softcard, keycard/replay). For people at a terminal
+// gpg with scdaemon is the tool, and knows oddities of more cards than this
+// package does. For a YubiKey's PIV application, certificates for TLS or Windows
+// log-in, take github.com/go-piv/piv-go (with cgo); examples/hardware/piv puts
+// both behind one crypto.Signer. ykman sets what is particular to YubiKeys
+// outside of this application. For PKCS #11 and other applications take OpenSC;
+// from Rust, openpgp-card. pcscd is needed, or a gpg-agent: there is no
+// transport for macOS and Windows, but any [Transport] of your own will do.
+//
 // # Units and byte order
 //
 // Numbers in data objects have the highest octet first. Lengths are octets,

@@ -22,6 +22,20 @@
 //   - [Live] is a table that changes while any number of readers look up
 //     without locks, each change becoming visible at once and whole.
 //
+// # When to use it
+//
+// Use it where the answer has to be Linux's: simulators, checkers of routers,
+// several routes per prefix by TOS and priority, the shape that
+// /proc/net/fib_trie shows. Use a [Snapshot] where a table is looked up far more
+// often than it changes. For a mutable table from prefixes to values, with both
+// families in one type, unions and overlaps, persistent copies and a large body
+// of users, take github.com/gaissmai/bart; its plain Table is the right first
+// choice for access lists and the like. github.com/kentik/patricia keeps many
+// tags per prefix, netipds has persistent sets. To ask or change the running
+// kernel's table, use netlink (github.com/vishvananda/netlink): this package
+// never touches the kernel. For forwarding in C,
+// DPDK has rte_fib. IPv6 is package radix6.
+//
 // # Units and byte order
 //
 // Prefixes are netip.Prefix and must not have host bits. Where an address is a

@@ -28,6 +28,18 @@
 // register: [InferCommB] gives the candidates with scores and reasons. The
 // Encode functions make frames as a transponder would.
 //
+// # When to use it
+//
+// Use it to put reception into a program of your own: from a stick's samples, a
+// recording or somebody's feed to messages and aircraft, without cgo and
+// without a daemon beside it. If what you want is a receiving station rather
+// than a program, take readsb, which drives many kinds of receivers and feeds
+// networks, or FlightAware's dump1090. For analysis in notebooks take pyModeS,
+// whose field names people know, or rs1090, which reads more Comm-B registers
+// and has Python bindings. This package reads 1090 MHz only: no UAT (978 MHz)
+// and no multilateration, and a receiver is reached through rtl_tcp or a driver
+// that you bring.
+//
 // # Units and byte order
 //
 // Altitudes are feet, speeds knots, rates feet a minute, angles degrees

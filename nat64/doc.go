@@ -63,6 +63,20 @@
 //     they were sent without DF (up to 1260 octets), and answered else.
 //   - RFC 6791 addresses are chosen by a hash of the router's address.
 //
+// # When to use it
+//
+// Use it inside a program that has packets and must turn them into the other
+// family: a router, VPN, container network or test in Go, also one that needs to
+// know why a packet was dropped. With examples/nat64d it takes the place of
+// Tayga, by Tayga's files. Where a Linux router can load a kernel module and
+// needs nothing else, Jool is the fuller product: it hooks into netfilter and,
+// in its stateful mode, lets many IPv6 hosts share one IPv4 address. This
+// package is stateless: each host that talks needs an IPv4 address of its own,
+// by mapping, prefix or pool. For a stateful NAT64 take Jool, pf's af-to or VPP.
+// For the CLAT of a telephone or laptop the one of the system (Android's,
+// NetworkManager's) is there already. For dissecting packets rather than
+// translating them take gopacket.
+//
 // # Units and byte order
 //
 // Lengths and MTUs are octets of IP packets, headers included, without link

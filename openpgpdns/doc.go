@@ -68,6 +68,19 @@
 // and imported with all user IDs; prefer WKD and OPENPGPKEY. PKA records serve
 // GnuPG before 2.3 only.
 //
+// # When to use it
+//
+// Use it to publish the keys of a domain from a program: many keys, repeated
+// runs, octets that equal gpg's, several ways to publish at once. For one key by
+// hand, gpg-wks-client --install-key writes the directory, and gpg with
+// --export-options export-dane the record. Sequoia's sq wkd generate is the better choice
+// where sq manages the keys anyway, and sq is a complete OpenPGP tool, which
+// this is not: it neither makes nor signs, encrypts or decrypts; for that take
+// github.com/ProtonMail/go-crypto or gopenpgp. For a key server that strangers
+// upload to, run Hagrid or Hockeypuck; for the mail protocol by which users
+// submit their keys, gpg-wks-server. hash-slinger makes and verifies
+// OPENPGPKEY records from a shell.
+//
 // # Units and byte order
 //
 // Sizes and offsets are in octets, TTLs and signature lifetimes in seconds.

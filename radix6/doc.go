@@ -63,6 +63,18 @@
 // counts all entries of its route cache, sockets' included; here only
 // exceptions exist. And the kernel rounds its timer to whole seconds.
 //
+// # When to use it
+//
+// Use it for what only Linux's table has: source-specific routes as Linux
+// chooses them, backtracking, exceptions with their timers, and the reasons for
+// an answer; and a [Snapshot] for large tables that are looked up far more often
+// than they change. For plain prefixes to values with many changes, overlaps, or
+// IPv4 and IPv6 in one table, take github.com/gaissmai/bart, which has more
+// operations on prefixes and more users; it has no source-specific routes. To
+// ask or change the running kernel, use netlink
+// (github.com/vishvananda/netlink). To learn routes from neighbours, BIRD, FRR
+// or GoBGP. IPv4 is package lpctrie.
+//
 // # Units and byte order
 //
 // Addresses and prefixes are those of net/netip; an address as two words

@@ -21,6 +21,19 @@
 // computes the least changes between two sets. Attributes that this package
 // does not know are kept and sent again.
 //
+// # When to use it
+//
+// Use it to manage or watch IPsec states and policies from Go: many at once,
+// with rules checked before they are sent, in text that `ip xfrm` understands,
+// or away from Linux. The file matrix.md beside the source lists what is proven
+// with packets on which kernel. A program that already uses
+// github.com/vishvananda/netlink for links, addresses and routes and has a
+// handful of states can stay with it: this package knows nothing of those but
+// the vti, vti6 and xfrm interfaces that IPsec needs. It does not negotiate keys
+// either: for IKE run strongSwan or libreswan, which install their states
+// themselves, and which this package can then watch. At a shell
+// `ip xfrm` is enough.
+//
 // # Units and byte order
 //
 // Fields are in host order with the units in their names; lifetimes are in
