@@ -26,6 +26,27 @@ Id 100:
      /0 universe PROHIBIT
 `
 
+// addressFirst is Linux's after "ip link set lo up" and routes to 10.0.0.0/8,
+// 10.1.0.0/16 and 10.2.0.0/24.
+const addressFirst = `Main:
+  +-- 0.0.0.0/1 2 0 2
+     +-- 10.0.0.0/14 2 0 1
+        |-- 10.0.0.0
+           /8 link UNICAST
+        |-- 10.1.0.0
+           /16 link UNICAST tos=4
+        |-- 10.2.0.0
+           /24 universe UNREACHABLE
+     +-- 127.0.0.0/8 2 0 2
+        +-- 127.0.0.0/31 1 0 0
+           |-- 127.0.0.0
+              /8 host LOCAL
+           |-- 127.0.0.1
+              /32 host LOCAL
+        |-- 127.255.255.255
+           /32 link BROADCAST
+`
+
 func TestRun(t *testing.T) {
 	history := filepath.Join(t.TempDir(), "history")
 	if err := os.WriteFile(history, []byte("route add prohibit default\nroute add 10.0.0.0/8 dev lo\nroute del 10.0.0.0/8\n"), 0o644); err != nil {
@@ -37,6 +58,7 @@ func TestRun(t *testing.T) {
 	}{
 		{"-", dump, "Main: 5 routes, 8 lines, the same\nId 100: 1 routes, 2 lines, the same\n", "", 0},
 		{"-table Main -", dump, "Main: 5 routes, 8 lines, the same\n", "", 0},
+		{"-", addressFirst, "Main: 6 routes, 16 lines, the same\n", "", 0},
 		{"-table Local -", dump, "", "fibdiff: the dump has no table \"Local\"\n", 2},
 		{"-", strings.Replace(dump, "10.0.0.0/15 2 0 2", "10.0.0.0/15 2 0 1", 1),
 			"-  +-- 10.0.0.0/15 2 0 1\n+  +-- 10.0.0.0/15 2 0 2\nMain: 5 routes, 8 lines, 2 differ\nId 100: 1 routes, 2 lines, the same\n", "", 1},
