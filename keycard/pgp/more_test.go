@@ -22,6 +22,12 @@ import (
 
 func softEntity(t testing.TB, cfg *packet.Config) *openpgp.Entity {
 	t.Helper()
+	if cfg == nil {
+		cfg = &packet.Config{}
+	}
+	if cfg.Algorithm == 0 { // RSA keys take their time
+		cfg.Algorithm, cfg.Curve = packet.PubKeyAlgoEdDSA, packet.Curve25519
+	}
 	e, err := openpgp.NewEntity("Soft", "", "soft@example.org", cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -514,4 +520,81 @@ func TestRecordedKeys(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestVersion6 binds keys whose fingerprints a card cannot store, by comparing
+// the public keys.
+func TestVersion6(t *testing.T) {
+	ctx := t.Context()
+	for _, alg := range []packet.PublicKeyAlgorithm{packet.PubKeyAlgoEd25519, packet.PubKeyAlgoECDSA} {
+		e := softEntity(t, &packet.Config{V6Keys: true, Algorithm: alg, Curve: packet.CurveNistP256, AEADConfig: &packet.AEADConfig{}})
+		card := open(t, softcard.MustNew(softcard.Config{}))
+		if _, err := pgp.Import(ctx, []*keycard.Card{card}, keycard.SlotSign, e.PrivateKey); !errors.Is(err, keycard.ErrUnsupported) {
+			t.Errorf("%v", err)
+		}
+		for slot, p := range []*packet.PrivateKey{e.PrivateKey, e.Subkeys[0].PrivateKey} {
+			q := *p
+			q.Version, q.Fingerprint = 4, p.Fingerprint[:20] // what is on the card does not matter
+			if _, err := pgp.Import(ctx, []*keycard.Card{card}, keycard.Slot(slot), &q); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b := bind(t, card, reread(t, e))
+		ring := openpgp.EntityList{b.Certificate()}
+		var sig bytes.Buffer
+		if err := b.DetachSign(ctx, &sig, strings.NewReader("x"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openpgp.CheckDetachedSignature(ring, strings.NewReader("x"), &sig, nil); err != nil {
+			t.Error(err)
+		}
+		md, err := openpgp.ReadMessage(bytes.NewReader(signed(t, b, "inline")), ring, nil, nil)
+		if body(t, md, err) != "inline" || md.SignatureError != nil {
+			t.Error(md.SignatureError)
+		}
+		var clear bytes.Buffer
+		if err := b.ClearSign(ctx, &clear, strings.NewReader("x\n"), nil); !errors.Is(err, keycard.ErrUnsupported) || clear.Len() > 0 {
+			t.Errorf("%v", err)
+		}
+		md, err = b.Decrypt(ctx, bytes.NewReader(encryptTo(t, "secret", &packet.Config{AEADConfig: &packet.AEADConfig{}}, e)), nil, nil)
+		if body(t, md, err) != "secret" {
+			t.Error("decrypted something else")
+		}
+	}
+}
+
+// FuzzDecrypt: no message makes a panic, or the card work without end, whether
+// its key is of the old or the new format.
+func FuzzDecrypt(f *testing.F) {
+	soft, cert, _ := makeCard(f, "ed25519", softcard.Config{})
+	old, err := pgp.Bind(context.Background(), open(f, soft), cert, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	e := softEntity(f, &packet.Config{Algorithm: packet.PubKeyAlgoEd25519})
+	card := open(f, softcard.MustNew(softcard.Config{}))
+	for slot, p := range []*packet.PrivateKey{e.PrivateKey, e.Subkeys[0].PrivateKey} {
+		if _, err := pgp.Import(context.Background(), []*keycard.Card{card}, keycard.Slot(slot), p); err != nil {
+			f.Fatal(err)
+		}
+	}
+	b, err := pgp.Bind(context.Background(), card, e, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	both := encryptTo(f, "to both", nil, cert, e)
+	f.Add(both)
+	f.Add(both[:100])
+	f.Add(encryptTo(f, "to the new one", &packet.Config{AEADConfig: &packet.AEADConfig{}}, e))
+	f.Add(signed(f, old, "signed"))
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		before, _ := card.Count()
+		md, err := pgp.Decrypt(context.Background(), bytes.NewReader(msg), []*pgp.Binding{old, b}, nil, nil)
+		if err == nil {
+			io.Copy(io.Discard, io.LimitReader(md.UnverifiedBody, 1<<20))
+		}
+		if after, _ := card.Count(); after-before > 20 {
+			t.Errorf("%d commands", after-before)
+		}
+	})
 }

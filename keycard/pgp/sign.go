@@ -6,12 +6,15 @@ import (
 	"context"
 	"crypto"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
+
+	"signalbox.example/keycard"
 )
 
 const signatureType = "PGP SIGNATURE"
@@ -100,12 +103,11 @@ func (b *Binding) ClearSign(ctx context.Context, w io.Writer, text io.Reader, cf
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(w)
-	out.WriteString("-----BEGIN PGP SIGNED MESSAGE-----\n")
-	if sig.Version < 6 { // version 6 signatures have no such header
-		out.WriteString("Hash: " + hashName(sig.Hash) + "\n")
+	if sig.Version > 4 {
+		return b.fail(op, k, fmt.Errorf("version %d key: %w", sig.Version, keycard.ErrUnsupported))
 	}
-	out.WriteString("\n")
+	out := bufio.NewWriter(w)
+	out.WriteString("-----BEGIN PGP SIGNED MESSAGE-----\nHash: " + hashName(sig.Hash) + "\n\n")
 	in := bufio.NewReader(text)
 	for first := true; ; first = false {
 		line, err := in.ReadBytes('\n')
