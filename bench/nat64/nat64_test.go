@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
@@ -213,4 +216,77 @@ func translateWithGopacket(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestInterleaved measures the translator and gopacket in blocks of about a
+// millisecond that take turns, so that whatever else the machine does meets
+// both, and prints the least of each. Set SIGNALBOX_RUN=nat64.
+func TestInterleaved(t *testing.T) {
+	if !strings.Contains(os.Getenv("SIGNALBOX_RUN"), "nat64") {
+		t.Skip("measures for some seconds: set SIGNALBOX_RUN=nat64")
+	}
+	const hosts = 64
+	var s nat64.Scratch
+	tables := []int{0, 10_000, 1_000_000}
+	var trs []*nat64.Translator
+	for _, n := range tables {
+		trs = append(trs, translator(t, n))
+	}
+	prefix := trs[0].Config().Prefix
+	r := newRewriter(prefix)
+	for _, size := range []int{66, 576, 1480} {
+		for _, v6 := range []bool{true, false} {
+			type way struct {
+				name string
+				n    int
+				f    func(i int) bool
+				best time.Duration
+			}
+			var ways []way
+			for k, n := range tables {
+				in, bufs := make([][]byte, hosts), make([][]byte, hosts)
+				for i := range hosts {
+					h4, h6 := host4(i*max(1, n/hosts)), host6(i*max(1, n/hosts))
+					if n == 0 {
+						h6 = prefix.Embed(h4)
+					}
+					if in[i] = udp(t, far, h4, size); v6 {
+						in[i] = udp(t, h6, prefix.Embed(far), size)
+					}
+					bufs[i] = append(make([]byte, nat64.Headroom), in[i]...)
+				}
+				tr := trs[k]
+				ways = append(ways, way{fmt.Sprintf("eam=%d", n), 10_000, func(i int) bool {
+					p, buf := in[i&(hosts-1)], bufs[i&(hosts-1)]
+					copy(buf[nat64.Headroom:], p[:48])
+					return tr.Translate(&s, buf, nat64.Headroom, len(p)).Verdict == nat64.Forward
+				}, 1 << 62})
+				if n == 0 {
+					ways = append(ways, way{"gopacket", 2000, func(i int) bool {
+						_, err := r.translate(in[i&(hosts-1)])
+						return err == nil
+					}, 1 << 62})
+				}
+			}
+			for range 300 {
+				for k := range ways {
+					w, ok := &ways[k], true
+					begin := time.Now()
+					for i := range w.n {
+						ok = w.f(i) && ok
+					}
+					if w.best = min(w.best, time.Since(begin)); !ok {
+						t.Fatal("not translated")
+					}
+				}
+			}
+			line := fmt.Sprintf("%4d B 6->4=%-5v", size, v6)
+			peer := float64(ways[1].best.Nanoseconds()) / float64(ways[1].n)
+			for _, w := range ways {
+				ns := float64(w.best.Nanoseconds()) / float64(w.n)
+				line += fmt.Sprintf("  %s %.1f ns (%.1fx)", w.name, ns, peer/ns)
+			}
+			t.Log(line)
+		}
+	}
 }

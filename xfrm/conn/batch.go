@@ -24,7 +24,7 @@ type part struct {
 }
 
 // maxFree bounds the memory that a connection keeps for batches to come.
-const maxFree = 256
+const maxFree = 64
 
 // Failure is one request of a batch that was refused.
 type Failure struct {

@@ -42,7 +42,7 @@ const (
 	defaultWrite = 1 << 20
 	// chunk is the most that is sent at once. The kernel refuses more than
 	// the send buffer holds; beyond a few messages a larger one gains nothing.
-	chunk = 32 << 10
+	chunk = 128 << 10
 	// datagram is the room for one datagram: the kernel fills dumps up to 32
 	// KiB, single messages may be larger.
 	datagram = 128 << 10
