@@ -58,7 +58,7 @@ func sound[V any](t testing.TB, n *liveNode[V], d int) int {
 func TestLiveAgainstTree(t *testing.T) {
 	updates := 20000
 	if testing.Short() {
-		updates = 8000
+		updates = 4000
 	}
 	liveAgainstTree(t, updates)
 }
@@ -339,7 +339,7 @@ func TestLiveLookupsAllocateNothing(t *testing.T) {
 }
 
 // After much churn the memory is that of a table made afresh.
-func TestLiveChurnMemory(t *testing.T) { churnMemory(t, 30000, 5000) }
+func TestLiveChurnMemory(t *testing.T) { churnMemory(t, 20000, 3000) }
 
 func TestIntegrationLiveMillionUpdates(t *testing.T) {
 	need.Asked(t, "long")
