@@ -191,12 +191,15 @@ func TestIntegrationStack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			made := soft.Commands()
 			card, err := keycard.Open(ctx, conn, keycard.WithPINs(pins()), keycard.WithKDF(keycard.KDF{}))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer card.Close()
 			b := bind(t, card, cert)
+			opening := soft.Commands() - made
+			defer func() { t.Logf("ours: %d to open the card and 2 for the signature", opening) }()
 			before, _ := card.Count()
 			if err := b.DetachSign(ctx, io.Discard, strings.NewReader("x"), nil); err != nil {
 				t.Fatal(err)
@@ -213,7 +216,10 @@ func TestIntegrationStack(t *testing.T) {
 			fpr := fmt.Sprintf("%X", cert.PrimaryKey.Fingerprint)
 			g.GPG("", "--card-status")
 			file := g.File("data", []byte("by gpg\n"))
+			g.Kill()
+			count := soft.Commands()
 			g.GPG("", "--yes", "-u", fpr, "-o", filepath.Join(g.Dir, "sig"), "-b", file)
+			t.Logf("gpg's first signature: %d commands", soft.Commands()-count)
 			if _, err := openpgp.CheckDetachedSignature(openpgp.EntityList{cert}, strings.NewReader("by gpg\n"), bytes.NewReader(g.Read("sig")), nil); err != nil {
 				t.Error(err)
 			}

@@ -563,6 +563,37 @@ func TestVersion6(t *testing.T) {
 	}
 }
 
+// TestTogether uses one binding from several goroutines.
+func TestTogether(t *testing.T) {
+	soft, cert, _ := makeCard(t, "ed25519", softcard.Config{})
+	b := bind(t, open(t, soft), cert)
+	msg := encryptTo(t, "secret", nil, cert)
+	errs := make(chan error)
+	for i := range 8 {
+		go func() {
+			if i%2 == 0 {
+				md, err := b.Decrypt(context.Background(), bytes.NewReader(msg), nil, nil)
+				if err == nil {
+					_, err = io.Copy(io.Discard, md.UnverifiedBody)
+				}
+				errs <- err
+				return
+			}
+			var sig bytes.Buffer
+			err := b.DetachSign(context.Background(), &sig, strings.NewReader("x"), nil)
+			if err == nil {
+				_, err = openpgp.CheckDetachedSignature(openpgp.EntityList{cert}, strings.NewReader("x"), &sig, nil)
+			}
+			errs <- err
+		}()
+	}
+	for range 8 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // FuzzDecrypt: no message makes a panic, or the card work without end, whether
 // its key is of the old or the new format.
 func FuzzDecrypt(f *testing.F) {
