@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"signalbox.example/internal/vectors"
@@ -101,7 +102,7 @@ func BenchmarkDemod(b *testing.B) {
 		iq := input(b, kind)
 		seconds := float64(len(iq)/2) / 2.4e6
 		for _, effort := range []demod.Effort{demod.EffortFast, demod.EffortDefault, demod.EffortMax} {
-			b.Run(kind+"/"+effort.String(), func(b *testing.B) {
+			b.Run("in="+kind+"/impl=signalbox/effort="+effort.String(), func(b *testing.B) {
 				d, err := demod.New(demod.Config{Effort: effort})
 				if err != nil {
 					b.Fatal(err)
@@ -116,7 +117,7 @@ func BenchmarkDemod(b *testing.B) {
 				b.ReportMetric(float64(len(iq)/2)/used/1e6, "Msamples/s")
 			})
 		}
-		b.Run(kind+"/dump1090-mutability", func(b *testing.B) {
+		b.Run("in="+kind+"/impl=dump1090-mutability", func(b *testing.B) {
 			program := peer(b)
 			file := filepath.Join(b.TempDir(), "iq")
 			if err := os.WriteFile(file, iq, 0o600); err != nil {
@@ -141,7 +142,7 @@ func BenchmarkDemod(b *testing.B) {
 func BenchmarkWorkers(b *testing.B) {
 	iq := input(b, "mid")
 	for _, workers := range []int{1, 2} {
-		b.Run([]string{"", "one", "two"}[workers], func(b *testing.B) {
+		b.Run("workers="+strconv.Itoa(workers), func(b *testing.B) {
 			d, err := demod.New(demod.Config{Effort: demod.EffortMax, Workers: workers})
 			if err != nil {
 				b.Fatal(err)

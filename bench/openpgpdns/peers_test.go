@@ -180,7 +180,7 @@ func cpuTime(b *testing.B) func() {
 func BenchmarkFilter(b *testing.B) {
 	ring := makeRing(b, 1000)
 	for _, a := range adapters {
-		b.Run(a.name, func(b *testing.B) {
+		b.Run("impl="+a.name, func(b *testing.B) {
 			b.SetBytes(int64(len(ring)))
 			b.ReportAllocs()
 			defer cpuTime(b)()
@@ -198,7 +198,7 @@ func BenchmarkFilter(b *testing.B) {
 // does it when asked per user ID and subkey.
 func BenchmarkVerify(b *testing.B) {
 	ring := makeRing(b, 200)
-	b.Run("signalbox", func(b *testing.B) {
+	b.Run("impl=signalbox", func(b *testing.B) {
 		defer cpuTime(b)()
 		for b.Loop() {
 			for c, err := range openpgpdns.NewReader(bytes.NewReader(ring)).All() {
@@ -211,7 +211,7 @@ func BenchmarkVerify(b *testing.B) {
 			}
 		}
 	})
-	b.Run("go-crypto-v2", func(b *testing.B) {
+	b.Run("impl=go-crypto-v2", func(b *testing.B) {
 		now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 		defer cpuTime(b)()
 		for b.Loop() {

@@ -83,7 +83,7 @@ func TestPeerParsesTheSame(t *testing.T) {
 }
 
 func BenchmarkBuildSA(b *testing.B) {
-	b.Run("signalbox", func(b *testing.B) {
+	b.Run("impl=signalbox", func(b *testing.B) {
 		s := ourSA(b)
 		buf := make([]byte, 0, 4096)
 		b.ReportAllocs()
@@ -93,7 +93,7 @@ func BenchmarkBuildSA(b *testing.B) {
 			}
 		}
 	})
-	b.Run("vishvananda", func(b *testing.B) {
+	b.Run("impl=vishvananda", func(b *testing.B) {
 		s := peerSA()
 		b.ReportAllocs()
 		for b.Loop() {
@@ -104,7 +104,7 @@ func BenchmarkBuildSA(b *testing.B) {
 
 func BenchmarkParseSA(b *testing.B) {
 	_, m := build(b, ourSA(b))
-	b.Run("signalbox", func(b *testing.B) {
+	b.Run("impl=signalbox", func(b *testing.B) {
 		var s xfrm.SA
 		b.ReportAllocs()
 		for b.Loop() {
@@ -113,7 +113,7 @@ func BenchmarkParseSA(b *testing.B) {
 			}
 		}
 	})
-	b.Run("vishvananda", func(b *testing.B) {
+	b.Run("impl=vishvananda", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := parseXfrmState(m.Body, netlink.FAMILY_ALL); err != nil {
@@ -129,7 +129,7 @@ func BenchmarkParsePolicy(b *testing.B) {
 		b.Fatal(err)
 	}
 	m, _, _ := xfrm.FirstMessage(buf)
-	b.Run("signalbox", func(b *testing.B) {
+	b.Run("impl=signalbox", func(b *testing.B) {
 		var p xfrm.Policy
 		b.ReportAllocs()
 		for b.Loop() {
@@ -138,7 +138,7 @@ func BenchmarkParsePolicy(b *testing.B) {
 			}
 		}
 	})
-	b.Run("vishvananda", func(b *testing.B) {
+	b.Run("impl=vishvananda", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := parseXfrmPolicy(m.Body, netlink.FAMILY_ALL); err != nil {
