@@ -102,7 +102,7 @@ func within(path string, prefixes []string) bool {
 // library reports the module-relative path of a library package.
 func library(path string) (string, bool) {
 	rel := strings.TrimPrefix(path, module+"/")
-	if rel == path || strings.HasPrefix(rel, "internal/") || strings.HasPrefix(rel, "examples/") {
+	if rel == path || strings.HasPrefix(rel, "internal/") || rel == "examples" || strings.HasPrefix(rel, "examples/") {
 		return rel, false
 	}
 	return rel, true
