@@ -16,6 +16,7 @@ package main
 import (
 	"bufio"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -272,7 +273,8 @@ func appendJSON(out []byte, m xfrm.Message, o xfrm.TextOptions) ([]byte, error) 
 		if ack == nil {
 			return append(out, "{\"ack\":\"ok\"}\n"...), nil
 		}
-		return fmt.Appendf(out, "{\"errno\":%d,\"error\":%q}\n", int(ack.Errno), ack.Error()), nil
+		text, err := json.Marshal(ack.Error()) // the kernel's words may hold anything
+		return fmt.Appendf(out, "{\"errno\":%d,\"error\":%s}\n", int(ack.Errno), text), err
 	case xfrm.NewSADInfo:
 		i := new(xfrm.SADInfo)
 		if err := i.Parse(m); err != nil {

@@ -52,6 +52,7 @@ func TestCommandLine(t *testing.T) {
 		{"long line", strings.Repeat("0", 5<<20) + "\r\n" + add + "# " + strings.Repeat("x", 5<<20), []string{"-check"}, 0, "error: line is longer than 4194304 characters\nok\n", "-"},
 		{"acknowledgement", ack(0), []string{"-text"}, 0, "-", "-"},
 		{"refusal", ack(-17), []string{"-text"}, 0, "xfrm: newsa: file exists\n", "-"},
+		{"refusal in JSON", extAck(t, "a\x01\xff\"b"), []string{"-json"}, 0, `{"errno":17,"error":"xfrm: newsa: a\u0001\ufffd\"b`, "-"},
 		{"acknowledgement in JSON", ack(0), []string{"-json"}, 0, "{\"ack\":\"ok\"}\n", "-"},
 		{"dev by flag", "ip link add x type xfrm dev d0 if_id 5\nip link add x type xfrm dev d1 if_id 5\n", []string{"-dev", "d0=7"}, 0, "", "-"},
 	} {
@@ -74,6 +75,24 @@ func ack(errno int32) string {
 	binary.NativeEndian.PutUint32(b[16:], uint32(errno))
 	binary.NativeEndian.PutUint32(b[20:], 36)
 	binary.NativeEndian.PutUint16(b[24:], uint16(xfrm.NewSA))
+	return hex.EncodeToString(b) + "\n"
+}
+
+// extAck is a refusal with words of the kernel's.
+func extAck(t *testing.T, words string) string {
+	t.Helper()
+	b, err := hex.DecodeString(strings.TrimSpace(ack(-17)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := binary.NativeEndian.AppendUint16(nil, uint16(4+len(words)+1))
+	a = append(binary.NativeEndian.AppendUint16(a, 1), words+"\x00"...) // NLMSGERR_ATTR_MSG
+	for len(a)%4 != 0 {
+		a = append(a, 0)
+	}
+	b = append(b, a...)
+	binary.NativeEndian.PutUint32(b, uint32(len(b)))
+	binary.NativeEndian.PutUint16(b[6:], 0x300) // NLM_F_CAPPED | NLM_F_ACK_TLVS
 	return hex.EncodeToString(b) + "\n"
 }
 
