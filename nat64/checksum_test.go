@@ -73,3 +73,35 @@ func TestAdjust(t *testing.T) {
 		}
 	}
 }
+
+// An error's checksum is made from that of the error that came, without a sum
+// over the end of the quote: for every length, odd ones included, it must be
+// the one that a sum over all of it gives.
+func TestErrorChecksumOfEveryQuote(t *testing.T) {
+	prefix, err := ParsePrefix("2001:db8:64::/96")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := New(Config{Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := testMaker()
+	var s Scratch
+	for quote := 28; quote < 1300; quote++ {
+		for _, udp := range []bool{true, false} {
+			h4 := uint32(11<<24 | quote*7919)
+			q := m.v4sized(addr4(h4), benchFar, udp, quote-28, true)
+			p := m.icmp4(benchFar, addr4(h4), 11, 0, append(make([]byte, 4), q...))
+			buf := append(make([]byte, Headroom), p...)
+			r := tr.Translate(&s, buf, Headroom, len(p))
+			if r.Verdict != Forward {
+				t.Fatalf("quote of %d: %v", quote, r.Reason)
+			}
+			o := r.Packet
+			if got := fold(pseudo(sumPair(load6(o[8:]), load6(o[24:])), len(o)-header6, protoICMPv6) + uint64(sumBytes(o[header6:]))); got != 0xffff {
+				t.Fatalf("quote of %d: sum %04x in %x", quote, got, o)
+			}
+		}
+	}
+}

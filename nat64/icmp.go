@@ -161,6 +161,9 @@ func layout(quote, extension, room, unit int) (take, padded int, extended bool, 
 	return take, take, false, 0
 }
 
+// quotedHead is more of a quoted transport header than translation changes.
+const quotedHead = 24
+
 // error46 translates an ICMPv4 error (RFC 7915 sections 4.2 and 4.3). The
 // result is made in the Scratch.
 func (t *Translator) error46(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ihl int, src6, dst6 addr6) outcome {
@@ -203,11 +206,11 @@ func (t *Translator) error46(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ih
 
 	const room = maxError6 - header6 - 8
 	b := s.alloc(maxError6)
-	n, failure := c.quote46(b[header6+8:], quote)
+	whole, failure := c.quote46(b[header6+8:], quote)
 	if failure != 0 {
 		return drop(failure)
 	}
-	n, padded, extended, length := layout(n, len(ext), room, 8)
+	n, padded, extended, length := layout(whole, len(ext), room, 8)
 	body := b[header6+8:]
 	clear(body[n:padded])
 	if extended {
@@ -218,7 +221,18 @@ func (t *Translator) error46(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ih
 	out := b[header6:]
 	out[0], out[1], out[2], out[3] = kind, code, 0, 0
 	put32(out[4:], rest)
-	put16(out[2:], ^fold(pseudo(sumPair(src6, dst6), len(out), protoICMPv6)+uint64(sumBytes(out))))
+	// What follows the quoted transport header goes out as it came in. The sum
+	// of a message that was verified is nothing, so the sum of its end is the
+	// complement of that of its beginning: the end need not be summed again.
+	sum := uint64(0)
+	ihl4 := int(quote[0]&15) * 4
+	in, made := 8+ihl4+quotedHead, 8+n-(len(quote)-ihl4)+quotedHead
+	if len(ext) == 0 && padded == n && n == whole && len(quote) == len(m)-8 && in < len(m) {
+		sum = uint64(^sumBytes(m[:in])) + uint64(sumBytes(out[:made]))
+	} else {
+		sum = uint64(sumBytes(out))
+	}
+	put16(out[2:], ^fold(pseudo(sumPair(src6, dst6), len(out), protoICMPv6)+sum))
 
 	class := p[1]
 	if c.cfg.ResetTOS {
