@@ -140,7 +140,8 @@ func ParseFibTrie(r io.Reader) iter.Seq2[Node, error] {
 	return func(yield func(Node, error) bool) {
 		sc := bufio.NewScanner(r)
 		table, leaf := "", Node{Depth: -1}
-		for line := 1; sc.Scan(); line++ {
+		line := 1
+		for ; sc.Scan(); line++ {
 			text := sc.Text()
 			if text == "" {
 				continue
@@ -165,7 +166,7 @@ func ParseFibTrie(r io.Reader) iter.Seq2[Node, error] {
 				return
 			}
 		}
-		if err := sc.Err(); err != nil {
+		if err := scanError(sc, line); err != nil {
 			yield(Node{}, err)
 		}
 	}

@@ -128,7 +128,8 @@ func ParseTriestat(r io.Reader) ([]NamedStats, error) {
 		n, err := strconv.Atoi(strings.TrimSpace(s))
 		return n, err == nil && n >= 0
 	}
-	for line := 1; sc.Scan(); line++ {
+	line := 1
+	for ; sc.Scan(); line++ {
 		text := sc.Text()
 		trimmed := strings.TrimSpace(text)
 		if strings.HasPrefix(text, "Basic info:") || trimmed == "" {
@@ -188,5 +189,5 @@ func ParseTriestat(r io.Reader) ([]NamedStats, error) {
 			return out, lineError(line, text, "not a line of fib_triestat")
 		}
 	}
-	return out, sc.Err()
+	return out, scanError(sc, line)
 }

@@ -2,6 +2,7 @@ package lpctrie
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -15,15 +16,24 @@ import (
 // around cut off, empty ones left out, and at the end the reader's error.
 func lines(r io.Reader, yield func(number int, text string, err error) bool) {
 	sc := bufio.NewScanner(r)
-	for n := 1; sc.Scan(); n++ {
+	n := 1
+	for ; sc.Scan(); n++ {
 		text, _, _ := strings.Cut(sc.Text(), "#")
 		if text = strings.TrimSpace(text); text != "" && !yield(n, text, nil) {
 			return
 		}
 	}
-	if err := sc.Err(); err != nil {
-		yield(0, "", err)
+	if err := scanError(sc, n); err != nil {
+		yield(n, "", err)
 	}
+}
+
+// scanError is sc.Err(), with the number of a line that is too long.
+func scanError(sc *bufio.Scanner, line int) error {
+	if err := sc.Err(); !errors.Is(err, bufio.ErrTooLong) {
+		return err
+	}
+	return lineError(line, "", "line is too long")
 }
 
 // ReadPrefixes reads a plain list: one IPv4 prefix or address (taken as /32)

@@ -3,6 +3,7 @@ package lpctrie
 import (
 	"bytes"
 	"errors"
+	"io"
 	"net/netip"
 	"slices"
 	"strings"
@@ -248,5 +249,44 @@ func TestTraceText(t *testing.T) {
 	}
 	if got := New[int](Config{}).Trace(adr("1.1.1.1")).String(); got != "no route" {
 		t.Errorf("trace in an empty table: %q", got)
+	}
+}
+
+// TestLineTooLong: every reader says which line it is.
+func TestLineTooLong(t *testing.T) {
+	long := strings.Repeat("x", 1<<17)
+	prefixes := func(r io.Reader) (err error) {
+		for _, err = range ReadPrefixes(r) {
+		}
+		return err
+	}
+	batch := func(r io.Reader) (err error) {
+		for _, err = range ReadBatch(r) {
+		}
+		return err
+	}
+	trie := func(r io.Reader) (err error) {
+		for _, err = range ParseFibTrie(r) {
+		}
+		return err
+	}
+	stat := func(r io.Reader) error { _, err := ParseTriestat(r); return err }
+	for name, c := range map[string]struct {
+		read  func(io.Reader) error
+		first string
+	}{
+		"ReadPrefixes":  {prefixes, "10.0.0.0/8\n"},
+		"ReadBatch":     {batch, "route add 10.0.0.0/8 dev lo\n"},
+		"ParseFibTrie":  {trie, "Main:\n"},
+		"ParseTriestat": {stat, "Main:\n"},
+	} {
+		if err := c.read(strings.NewReader(c.first)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		err := c.read(strings.NewReader(c.first + long))
+		var le *LineError
+		if !errors.As(err, &le) || le.Line != 2 || !strings.Contains(le.Why, "too long") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
