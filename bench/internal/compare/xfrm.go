@@ -79,11 +79,29 @@ func runXfrm(r *Report) error {
 		r.NotRun("loading the kernel", "this was a quick run")
 		return nil
 	}
+	out, err := r.Command(inBench, "SIGNALBOX_RUN=codec", "go", "test", "-count=1", "-v", "-run", "TestCodecComparison", "./xfrm")
+	if err != nil {
+		return err
+	}
+	codec := map[string]float64{}
+	for _, t := range parseTimings(out) {
+		codec[t.name] = t.ms[0] * 1e6
+	}
+	rows = nil
+	for _, job := range []string{"build", "parse"} {
+		a, b := codec[job+": signalbox"], codec[job+": vishvananda"]
+		if a == 0 || b == 0 {
+			return fmt.Errorf("no figures in the log of TestCodecComparison\n%s", tail(out))
+		}
+		rows = append(rows, []string{job + " a state", short(a), short(b), times(b, a) + "x"})
+	}
+	r.Printf("\nThe same by the processor time of the whole process, garbage collection included, in blocks that take turns:\n")
+	r.Table([]string{"", "signalbox, ns", "vishvananda/netlink, ns", "ratio"}, rows)
 	if why := lacks(true, "ip"); why != "" {
 		r.NotRun("loading the kernel", why)
 		return nil
 	}
-	out, err := r.Check("every way leaves the same 10,000 policies in the kernel, in every round", inBench,
+	out, err = r.Check("every way leaves the same 10,000 policies in the kernel, in every round", inBench,
 		"SIGNALBOX_REQUIRE=netns", "go", "test", "-count=1", "-v", "-run", "TestKernelComparison", "./xfrm")
 	if err != nil {
 		return err
