@@ -81,7 +81,6 @@ type compiledSource struct {
 	isBeyond bool
 	// The prefix lengths of the destination, and of what is around.
 	bits, beyondBits uint8
-	beyondSource     bool
 }
 
 // walk collects a node and what is below. Outer is the position plus one in

@@ -106,14 +106,6 @@ func (x *index) tableAt(table, place uint32) uint32 {
 	return low.base + uint32(bits.OnesCount64(low.bits()<<shift))
 }
 
-// denseAt is tableAt for the second digit in the fast layout. Where all of a
-// /16 has one answer, the top bit of the table's number is clear and there is
-// a single cell.
-func (x *index) denseAt(table, place uint32) uint32 {
-	low := &x.lower[table&(1<<31-1)+place>>6&uint32(int32(table)>>31)]
-	return low.base + uint32(bits.OnesCount64(low.bits()<<(^place&63)))
-}
-
 // Three places of 16 bits lie in a word in lanes of 21 bits. Each is stored
 // minus one, so that "not behind" becomes "less", and with the bit above it
 // set, so that a subtraction does not borrow from the next lane. Lanes that
@@ -172,6 +164,8 @@ func (x *index) code(hi, lo uint64) uint32 {
 	var low *cell
 	var shift uint32
 	if x.dense {
+		// 1,024 lower cells, or a single one where all of the /16 has one
+		// answer; then the top bit of the table's number is clear.
 		low = &x.lower[table&(1<<31-1)+place>>6&uint32(int32(table)>>31)]
 		shift = ^place & 63
 	} else {
