@@ -13,5 +13,5 @@ if [ -n "$missing" ]; then
     { tail -n 20 /tmp/signalbox-apt.log; exit 1; }
   echo "installed:$missing"
 fi
-for m in . bench tools; do (cd "$m" && go mod download); done
+for m in . bench tools examples/hardware/piv; do (cd "$m" && go mod download); done
 .ci/kernels.sh
