@@ -3,6 +3,7 @@ package lpctrie
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"signalbox.example/bench/routes"
@@ -24,9 +25,18 @@ func fullTable(b testing.TB) []netip.Prefix {
 // BenchmarkPeers prints the comparison of all tables on the full Internet
 // table, inserted in random order.
 func BenchmarkPeers(b *testing.B) {
-	ps := Shuffled(fullTable(b), 1)
-	for range b.N {
-		fmt.Printf("\n%s\n", Markdown(Compare(ps, All, 32), BartFast.Name))
+	rows := Compare(Shuffled(fullTable(b), 1), All, 16)
+	fmt.Printf("\n%s\n", Markdown(rows, BartFast.Name))
+	for _, r := range rows { // once more for benchstat
+		b.Run("impl="+strings.ReplaceAll(r.Name, ", ", "-"), func(b *testing.B) {
+			b.ReportMetric(0, "ns/op") // leaves it out
+			b.ReportMetric(r.Insert, "insert-ns/route")
+			b.ReportMetric(r.Bytes, "B/route")
+			b.ReportMetric(r.Hot, "hot-ns/lookup")
+			b.ReportMetric(r.HotChain, "hot-chained-ns/lookup")
+			b.ReportMetric(r.ColdLookups, "cold-ns/lookup")
+			b.ReportMetric(r.Chains, "cold-chained-ns/lookup")
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"signalbox.example/bench/routes"
@@ -80,6 +81,17 @@ func BenchmarkPeers(b *testing.B) {
 				fmt.Printf(" %8.1f (%5.2f)", t[i], t[i]/t[fast])
 			}
 			fmt.Println()
+		}
+		for i, r := range rows { // once more for benchstat
+			b.Run("impl="+strings.ReplaceAll(r.name, ", ", "-"), func(b *testing.B) {
+				b.ReportMetric(0, "ns/op") // leaves it out
+				b.ReportMetric(r.insert, "insert-ns/route")
+				b.ReportMetric(r.bytes, "B/route")
+				b.ReportMetric(h[i], "hot-ns/lookup")
+				b.ReportMetric(hc[i], "hot-chained-ns/lookup")
+				b.ReportMetric(c[i], "cold-ns/lookup")
+				b.ReportMetric(cc[i], "cold-chained-ns/lookup")
+			})
 		}
 	}
 }
