@@ -20,8 +20,9 @@ var (
 )
 
 // parseTables reads what the benchmarks Peers and Targets of radix6 print:
-// the rows of the former, and the rows of the latter with their header.
-func parseTables(out string) (tables [][]string, header []string, forms [][]string) {
+// the rows of the former, and the rows of the latter with their header; sizes
+// are sentences about memory.
+func parseTables(out string) (tables [][]string, header []string, forms [][]string, sizes []string) {
 	title := ""
 	for line := range strings.Lines(out) {
 		line = strings.TrimRight(line, "\n")
@@ -35,7 +36,7 @@ func parseTables(out string) (tables [][]string, header []string, forms [][]stri
 		} else if m := formsTitle.FindStringSubmatch(line); m != nil {
 			title = m[1]
 		} else if m := bytesLine.FindStringSubmatch(line); m != nil && title != "" {
-			forms = append(forms, []string{title + ", " + m[1] + ", bytes per route", m[2]})
+			sizes = append(sizes, title+", "+m[1]+": "+m[2])
 		} else if rest, ok := strings.CutPrefix(line, "ns a lookup "); ok {
 			header = append([]string{""}, strings.Fields(rest)...)
 		} else if n := len(header) - 1; title != "" && n > 0 && len(f) > n {
@@ -57,12 +58,7 @@ func parseTables(out string) (tables [][]string, header []string, forms [][]stri
 			header[i] += ", ns"
 		}
 	}
-	for i := range forms { // sizes stand alone
-		for len(forms[i]) < len(header) {
-			forms[i] = append(forms[i], "")
-		}
-	}
-	return tables, header, forms
+	return tables, header, forms, sizes
 }
 
 func runRadix6(r *Report) error {
@@ -79,13 +75,13 @@ func runRadix6(r *Report) error {
 		if err != nil {
 			return err
 		}
-		tables, header, forms := parseTables(out)
+		tables, header, forms, sizes := parseTables(out)
 		if len(tables) == 0 || len(forms) == 0 {
 			return fmt.Errorf("the benchmarks of radix6 print %d and %d lines of figures\n%s", len(tables), len(forms), tail(out))
 		}
 		r.Printf("\nThe full table of 160,147 routes, inserted in random order; hot: 1,024 addresses, cold: a million, nanoseconds:\n")
 		r.Table([]string{"", "insert ns", "bytes/route", "hot", "hot, chained", "cold", "cold, chained"}, tables)
-		r.Printf("\nThe compiled forms beside bart.Fast:\n")
+		r.Printf("\nThe compiled forms beside bart.Fast. Bytes per route: %s.\n", strings.Join(sizes, "; "))
 		r.Table(header, forms)
 	}
 	most, rounds := "500000", "8"
