@@ -25,6 +25,10 @@ var (
 	ErrDuplicate = errors.New("directive given twice")
 	// ErrValue: an argument that cannot be read.
 	ErrValue = errors.New("invalid value")
+	// ErrReserved: a map of addresses that are not routed.
+	ErrReserved = errors.New("reserved addresses cannot be mapped")
+	// ErrOwn: a map of the translator's own address.
+	ErrOwn = errors.New("the translator's own address cannot be mapped")
 	// ErrMissing: a directive that must be there.
 	ErrMissing = errors.New("mandatory directive is missing")
 )
@@ -317,6 +321,10 @@ func (p *parser) mapLine(args []string) {
 		p.fail("map", args[1], nat64.ErrHostBits)
 	case 128-v6.Bits() < 32-v4.Bits():
 		p.fail("map", args[0]+" "+args[1], nat64.ErrSuffix)
+	case reserved(v4):
+		p.fail("map", args[0], ErrReserved)
+	case reserved(v6):
+		p.fail("map", args[1], ErrReserved)
 	default:
 		for _, n := range []netip.Prefix{v4, v6} {
 			if line, ok := p.maps[n]; ok {
@@ -329,9 +337,30 @@ func (p *parser) mapLine(args []string) {
 	}
 }
 
+// reserved reports whether a prefix has addresses that no packet comes from or
+// goes to across a router: this network, loopback, link-local, multicast and
+// beyond.
+func reserved(n netip.Prefix) bool {
+	for _, r := range []string{"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "::/127", "fe80::/10", "ff00::/8"} {
+		if n.Overlaps(netip.MustParsePrefix(r)) {
+			return true
+		}
+	}
+	return false
+}
+
 // validate checks what only the whole file shows.
 func (p *parser) validate() {
 	c := p.c
+	for _, m := range c.Maps {
+		p.line = m.Line
+		for _, own := range []netip.Addr{c.IPv4Addr, c.IPv6Addr} {
+			if own.IsValid() && (m.V4 == netip.PrefixFrom(own, own.BitLen()) || m.V6 == netip.PrefixFrom(own, own.BitLen())) {
+				p.fail("map", own.String(), ErrOwn)
+			}
+		}
+	}
+	p.line = 0
 	if !p.seen["tun-device"] {
 		p.fail("tun-device", "", ErrMissing)
 	}

@@ -225,3 +225,23 @@ func FuzzParse(f *testing.F) {
 		nat64.New(cfg) // own addresses may be unfit: no panic is all that counts
 	})
 }
+
+// Maps that Debian's Tayga refuses, and that would never work.
+func TestMapsOfReservedAddresses(t *testing.T) {
+	const head = "tun-device nat64\nipv4-addr 10.64.0.1\nipv6-addr 2001:db8:1::64\nprefix 2001:db8:64::/96\n"
+	for _, c := range []struct {
+		line string
+		want error
+	}{
+		{"map 127.0.0.1 2001:db8::1", ErrReserved}, {"map 224.0.0.1 2001:db8::1", ErrReserved}, {"map 0.0.0.0/0 2001:db8::/96", ErrReserved},
+		{"map 169.254.1.1 2001:db8::1", ErrReserved}, {"map 10.64.0.9 fe80::1", ErrReserved}, {"map 10.64.0.9 ::1", ErrReserved}, {"map 10.64.0.9 ff02::1", ErrReserved},
+		{"map 10.64.0.1 2001:db8::1", ErrOwn}, {"map 10.64.0.9 2001:db8:1::64", ErrOwn},
+		{"map 10.64.0.9 2001:db8::9", nil},
+	} {
+		_, err := Parse(strings.NewReader(head + c.line + "\n"))
+		var e *Error
+		if c.want == nil && err != nil || c.want != nil && (!errors.Is(err, c.want) || !errors.As(err, &e) || e.Line != 5) {
+			t.Errorf("%s: %v, want %v", c.line, err, c.want)
+		}
+	}
+}
