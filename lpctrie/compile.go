@@ -330,7 +330,7 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 		f.spread(spare, o.Prefixes)
 		s.deepFirst = f.count
 	} else {
-		s.top, s.cells = f.topTable(), f.cells
+		s.top, s.cells = f.topTable(), append(make([]cell, 0, len(f.cells)), f.cells...) // no room to grow
 	}
 
 	// The /24s with longer routes inside.

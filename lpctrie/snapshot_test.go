@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math/bits"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -154,6 +155,7 @@ func TestSnapshotOfRealisticTable(t *testing.T) {
 	}{
 		{"one byte", func(i int) uint32 { return uint32(i % 16) }, 1, true, CompileOptions{}},
 		{"one byte, all of it", func(i int) uint32 { return uint32(i % 254) }, 1, true, CompileOptions{}},
+		{"one too many for a byte", func(i int) uint32 { return uint32(i % 255) }, 2, true, CompileOptions{}},
 		{"two bytes", func(i int) uint32 { return uint32(i%2000 + 254) }, 2, true, CompileOptions{Prefixes: true}},
 		{"three bytes", func(i int) uint32 { return uint32(i)*7 + 65534 }, 3, true, CompileOptions{}},
 		{"list", func(i int) uint32 { return 1<<31 + uint32(i%300) }, 2, false, CompileOptions{}},
@@ -523,6 +525,54 @@ func TestOpenSurvivesForgery(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d forgeries were opened", opened, rounds)
+}
+
+// References just outside an array are refused.
+func TestOpenChecksBounds(t *testing.T) {
+	good := encoded(t, CompileOptions{})
+	h := decodeHeader(good)
+	top, cells := headerBytes, headerBytes+topCells*cellBytes
+	slots := cells + int(h.cells)*cellBytes
+	le := binary.LittleEndian
+	for name, spoil := range map[string]func(b []byte){
+		"top": func(b []byte) {
+			n := bits.OnesCount64(le.Uint64(b[top:]))
+			le.PutUint32(b[top+8:], h.cells-uint32(n))
+		},
+		"cell": func(b []byte) {
+			n := bits.OnesCount64(le.Uint64(b[cells:]))
+			le.PutUint32(b[cells+8:], h.deepFirst-uint32(n))
+		},
+		"slot": func(b []byte) {
+			for i := slots; ; i += slotBytes {
+				if le.Uint32(b[i+4:]) != 0 {
+					le.PutUint32(b[i+4:], h.entries-le.Uint32(b[i:])&255)
+					return
+				}
+			}
+		},
+		"slot before the first": func(b []byte) {
+			for i := slots; ; i += slotBytes {
+				if le.Uint32(b[i+4:]) != 0 {
+					le.PutUint32(b[i+4:], h.deepFirst-1)
+					return
+				}
+			}
+		},
+		"entry": func(b []byte) { b[slots+int(h.slots)*slotBytes] = byte(h.maxCode + 1) },
+		"full hash": func(b []byte) {
+			for i := slots; i < slots+int(h.slots)*slotBytes; i += slotBytes {
+				le.PutUint32(b[i:], 0)
+				le.PutUint32(b[i+4:], h.deepFirst)
+			}
+		},
+	} {
+		bad := slices.Clone(good)
+		spoil(bad)
+		if _, err := Open[string](seal(bad), nil); !errors.Is(err, ErrSnapshot) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // survive looks up in whatever can be opened.

@@ -56,7 +56,7 @@ func measure(out string, limit int, only string, stdout io.Writer) error {
 	for _, part := range strings.Split(only, ",") {
 		switch part {
 		case "peers":
-			rows := lpctrie.Compare(lpctrie.Shuffled(table, 1), lpctrie.All, 48)
+			rows := lpctrie.Compare(lpctrie.Shuffled(table, 1), lpctrie.All, 16)
 			fmt.Fprintf(stdout, "%s\n", lpctrie.Markdown(rows, lpctrie.BartFast.Name))
 		case "targets":
 			fmt.Fprint(stdout, lpctrie.TargetsHeader)
