@@ -43,6 +43,7 @@ func TestCommandLine(t *testing.T) {
 		{"form", "-ring RING -domain example.org -zone DIR/z -form other", 2, "", "-form"},
 		{"records", "-ring RING -domain example.org -zone DIR/z -records dane,x", 2, "", "-records"},
 		{"no ring", "-ring DIR/none -domain example.org -wkd DIR/w", 1, "", "keypublish: open"},
+		{"zone is a folder", "-ring RING -domain example.org -zone DIR", 1, "", "not a regular file"},
 		{"bad domain", "-ring RING -domain exa;mple -wkd DIR/w", 1, "", "bad domain name"},
 		{"other domain", "-ring RING -domain example.com -wkd DIR/w -prune", 1, "0 addresses", "no key in the ring has an address in example.com"},
 		{"tree", "-ring RING -domain example.org -wkd DIR/adv", 0, "domain example.org: 2 certificates read, 2 addresses\nwkd advanced: 2 written, 0 unchanged, 0 removed\n", ""},
