@@ -3,7 +3,7 @@
 // the right answers, and writes the tables into README.md and the plots into
 // the folder plots beside it. Run it in the folder bench:
 //
-//	go run ./cmd/compare              # everything; as root; under 20 minutes
+//	go run ./cmd/compare              # everything; as root; some 20 minutes
 //	go run ./cmd/compare -list
 //	go run ./cmd/compare -only nat64,xfrm
 //	go run ./cmd/compare -quick -out elsewhere

@@ -84,7 +84,7 @@ func runRadix6(r *Report) error {
 		r.Printf("\nThe compiled forms beside bart.Fast. Bytes per route: %s.\n", strings.Join(sizes, "; "))
 		r.Table(header, forms)
 	}
-	most, rounds := "500000", "8"
+	most, rounds := "500000", "4"
 	if r.Quick {
 		most, rounds = "10000", "1"
 	}
