@@ -1,6 +1,8 @@
 package lpctrie_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -82,4 +84,57 @@ func ExampleReadBatch() {
 	//         /24 link UNICAST
 	//      |-- 192.0.2.128
 	//         /25 universe BLACKHOLE
+}
+
+func ExampleSnapshot() {
+	prefixes := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24")}
+	s, err := lpctrie.Compile(prefixes, []uint32{64496, 64497}, lpctrie.CompileOptions{})
+	if err != nil {
+		fmt.Println(err)
+	}
+	addrs := []netip.Addr{netip.MustParseAddr("198.51.100.7"), netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("192.0.2.1")}
+	asns, found := make([]uint32, 3), make([]bool, 3)
+	fmt.Println(s.LookupBatch(addrs, asns, found), asns, found)
+	// Output:
+	// 2 [64497 0 64496] [true false true]
+}
+
+func ExampleOpen() {
+	prefixes := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	s, err := lpctrie.Compile(prefixes, []string{"office"}, lpctrie.CompileOptions{})
+	if err != nil {
+		fmt.Println(err)
+	}
+	var file bytes.Buffer
+	if err := s.Encode(&file, nil); err != nil {
+		fmt.Println(err)
+	}
+	again, err := lpctrie.Open[string](file.Bytes(), nil)
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(again.Lookup(netip.MustParseAddr("192.0.2.1")))
+	_, err = lpctrie.Open[string](file.Bytes()[:100], nil)
+	fmt.Println(errors.Is(err, lpctrie.ErrSnapshot))
+	// Output:
+	// office true
+	// true
+}
+
+func ExampleLive() {
+	l := lpctrie.NewLive[string](lpctrie.Config{})
+	a := netip.MustParseAddr("192.0.2.130")
+	err := l.Update(func(t *lpctrie.Table[string]) error {
+		if err := t.Insert(netip.MustParsePrefix("192.0.2.0/24"), "office"); err != nil {
+			return err
+		}
+		return t.Insert(netip.MustParsePrefix("192.0.2.128/25"), "lab")
+	})
+	then := l.View()
+	l.Remove(netip.MustParsePrefix("192.0.2.128/25"))
+	now, prefix, _ := l.LookupPrefix(a)
+	before, _ := then.Lookup(a)
+	fmt.Println(err, before, now, prefix)
+	// Output:
+	// <nil> lab office 192.0.2.0/24
 }

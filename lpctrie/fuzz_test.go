@@ -84,3 +84,20 @@ func FuzzText(f *testing.F) {
 		ParseTriestat(strings.NewReader(s))
 	})
 }
+
+// FuzzOpen gives altered snapshots with a right checksum: they are refused or
+// do no harm.
+func FuzzOpen(f *testing.F) {
+	tab := New[string](Config{})
+	for i, s := range []string{"0.0.0.0/0", "10.0.0.0/8", "10.1.2.0/25", "10.1.2.3/32"} {
+		tab.Insert(pfx(s), strings.Repeat("x", i))
+	}
+	for _, o := range []CompileOptions{{}, {Prefixes: true}} {
+		var b bytes.Buffer
+		if err := tab.CompileWith(o).Encode(&b, nil); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, b []byte) { survive(t, seal(b)) })
+}

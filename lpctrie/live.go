@@ -12,8 +12,8 @@ import (
 // at one instant and whole, however many routes it changes. Updates exclude
 // each other. Make one with [NewLive] or [LiveOf].
 //
-// It costs a [Table], which the writers work on, and about 12 bytes per route
-// for what the readers see, plus V twice. An update of one route longer than
+// It costs a [Table], which the writers work on, and about 14 bytes per route
+// for what the readers see (with values of 4 bytes: 54 in all). An update of one route longer than
 // /15 rebuilds and publishes one /16 and leaves some kilobytes of garbage,
 // shorter ones a /16 for each they cover; the default route costs nothing
 // extra. Old values live until the last reader that may see them is done: that
