@@ -16,8 +16,10 @@ type Frame struct {
 	// below. It is meaningful only when HasSignal is set.
 	Signal float32
 	// Margin says how safely the bits were decided: the smallest decision
-	// margin relative to the mean one, from 0 (a coin toss) to about 1.
-	// Demodulators set it; frames from a text or Beast feed leave it 0.
+	// margin relative to the mean one, from 0 (a coin toss) to about 1. It is
+	// negative for a frame that was repaired, so that one threshold serves
+	// for both: see package demod. Frames from a text or Beast feed leave it
+	// 0.
 	Margin float32
 	// Bits is 56 or 112.
 	Bits uint8
