@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -34,6 +35,30 @@ func ExampleParseAddress() {
 	// iy9q119eutrkn8s1mk4r39qejnbu3n5q
 	// https://openpgpkey.example.org/.well-known/openpgpkey/example.org/hu/iy9q119eutrkn8s1mk4r39qejnbu3n5q?l=joe.doe
 	// a418287638a9d71c1a563a47d37aa26207daeb183f6cf720caaa44df._openpgpkey.example.org. <nil>
+}
+
+// Read a ring certificate by certificate; one that cannot be used does not
+// end the reading.
+func ExampleReader() {
+	ring := open("bob")
+	defer ring.Close()
+	r := openpgpdns.NewReader(ring)
+	for {
+		cert, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		addresses := 0
+		for range cert.Addresses() {
+			addresses++
+		}
+		fmt.Println(cert.Number(), cert.Offset(), addresses)
+	}
+	// Output: 1 0 4
 }
 
 func ExampleFilter() {

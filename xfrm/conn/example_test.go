@@ -1,0 +1,83 @@
+package conn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"signalbox.example/xfrm"
+	"signalbox.example/xfrm/conn"
+)
+
+// Print the policies of the kernel as ip xfrm does. It needs CAP_NET_ADMIN.
+func ExampleConn_Policies() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c, err := conn.Dial(nil)
+	if err != nil {
+		log.Fatal(err) // wraps errors.ErrUnsupported where there is no XFRM
+	}
+	defer c.Close()
+	for p, err := range c.Policies(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Print(p)
+	}
+}
+
+// Load many policies with few system calls and learn of each that failed.
+func ExampleBatch() {
+	ctx := context.Background()
+	c, err := conn.Dial(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	b := c.Batch()
+	for i := range 1000 {
+		net := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24)
+		p := xfrm.Policy{
+			Sel: xfrm.Selector{Src: netip.MustParsePrefix("192.0.2.0/24"), Dst: net}, Dir: xfrm.Out,
+			Templates: []xfrm.Template{{Proto: xfrm.ESP, Mode: xfrm.Transport, ReqID: uint32(i + 1)}},
+		}
+		if err := b.AddPolicy(&p); err != nil {
+			log.Fatal(err) // it breaks a rule, and names it
+		}
+	}
+	failures, err := b.Flush(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, f := range failures {
+		if !errors.Is(f.Err, syscall.EEXIST) {
+			fmt.Println("policy", f.Index, f.Err)
+		}
+	}
+}
+
+// Follow what happens to states and policies until the context ends.
+func ExampleListen() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	events, err := conn.Listen(ctx, nil, xfrm.GroupAcquire, xfrm.GroupExpire)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for e, err := range events {
+		if err != nil {
+			log.Print(err)
+			continue
+		}
+		switch e := e.(type) {
+		case *xfrm.Acquire:
+			fmt.Println("a state is wanted:", e.Src, e.Dst, e.Proto)
+		case *xfrm.Expire:
+			fmt.Println("a state expires:", e.SA.Dst, e.Hard)
+		}
+	}
+}
