@@ -428,7 +428,7 @@ func heap() uint64 {
 
 // A day of updates leaves memory as large as a fresh build's, within a tenth.
 func TestLiveChurnMemory(t *testing.T) {
-	n, updates := 20000, 200000
+	n, updates := 20000, 60000
 	if testing.Short() {
 		n, updates = 3000, 10000
 	}
