@@ -194,7 +194,7 @@ func probes(slow *slowTable, r *rand.Rand, n int) []uint32 {
 }
 
 func TestRandomOperationsAgainstSlowTable(t *testing.T) {
-	rounds := 60
+	rounds := 40
 	if testing.Short() {
 		rounds = 8
 	}
