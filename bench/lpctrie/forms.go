@@ -14,15 +14,18 @@ var Sink uint32
 
 // heap returns by how many bytes the heap is larger after f.
 func heap(f func()) float64 {
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&before)
+	before := live()
 	f()
+	return live() - before
+}
+
+// live is the size of the heap without garbage. With all tables of a
+// comparison in memory a collection takes a second or more.
+func live() float64 {
+	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	return float64(after.HeapAlloc) - float64(before.HeapAlloc)
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
 }
 
 // numbers returns the values that go with n prefixes: all different, or taken
@@ -138,11 +141,11 @@ func Compare(ps []netip.Prefix, peers []Peer, rounds int) []Row {
 	as := Addresses(ps, Cold, 1)
 	rows := make([]Row, len(peers))
 	builts := make([]Built, len(peers))
-	for i, p := range peers {
-		rows[i].Name = p.Name
-		rows[i].Bytes = heap(func() {
-			rows[i].Insert = float64(routes.CPU(func() { builts[i] = p.Build(ps) })) / float64(len(ps))
-		}) / float64(len(ps))
+	for i, before := 0, live(); i < len(peers); i++ {
+		rows[i].Name = peers[i].Name
+		rows[i].Insert = float64(routes.CPU(func() { builts[i] = peers[i].Build(ps) })) / float64(len(ps))
+		after := live()
+		rows[i].Bytes, before = (after-before)/float64(len(ps)), after
 	}
 	measure := func(n int, chain bool) []float64 {
 		cs := make([]routes.Contestant, len(peers))
