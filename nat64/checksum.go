@@ -29,43 +29,59 @@ func sumPair(a, b addr6) uint64 {
 
 // sumBytes returns the folded ones' complement sum of b. An odd last byte
 // counts as the high half of a word.
+//
+// The sum is made of little-endian words, which most machines read without
+// turning them round: that swaps the octets of the sum and nothing else (RFC
+// 1071 section 2 (B)).
 func sumBytes(b []byte) uint16 {
 	var s, r, c uint64
 	for len(b) >= 128 { // two sums, which a processor adds up side by side
-		s, c = bits.Add64(s, be64(b), 0)
-		s, c = bits.Add64(s, be64(b[8:]), c)
-		s, c = bits.Add64(s, be64(b[16:]), c)
-		s, c = bits.Add64(s, be64(b[24:]), c)
-		s, c = bits.Add64(s, be64(b[32:]), c)
-		s, c = bits.Add64(s, be64(b[40:]), c)
-		s, c = bits.Add64(s, be64(b[48:]), c)
-		s, c = bits.Add64(s, be64(b[56:]), c)
+		p := (*[128]byte)(b)
+		s, c = bits.Add64(s, le64(p[0:]), 0)
+		s, c = bits.Add64(s, le64(p[8:]), c)
+		s, c = bits.Add64(s, le64(p[16:]), c)
+		s, c = bits.Add64(s, le64(p[24:]), c)
+		s, c = bits.Add64(s, le64(p[32:]), c)
+		s, c = bits.Add64(s, le64(p[40:]), c)
+		s, c = bits.Add64(s, le64(p[48:]), c)
+		s, c = bits.Add64(s, le64(p[56:]), c)
 		s += c // cannot carry: a carry leaves s at most 2^64-2
-		r, c = bits.Add64(r, be64(b[64:]), 0)
-		r, c = bits.Add64(r, be64(b[72:]), c)
-		r, c = bits.Add64(r, be64(b[80:]), c)
-		r, c = bits.Add64(r, be64(b[88:]), c)
-		r, c = bits.Add64(r, be64(b[96:]), c)
-		r, c = bits.Add64(r, be64(b[104:]), c)
-		r, c = bits.Add64(r, be64(b[112:]), c)
-		r, c = bits.Add64(r, be64(b[120:]), c)
+		r, c = bits.Add64(r, le64(p[64:]), 0)
+		r, c = bits.Add64(r, le64(p[72:]), c)
+		r, c = bits.Add64(r, le64(p[80:]), c)
+		r, c = bits.Add64(r, le64(p[88:]), c)
+		r, c = bits.Add64(r, le64(p[96:]), c)
+		r, c = bits.Add64(r, le64(p[104:]), c)
+		r, c = bits.Add64(r, le64(p[112:]), c)
+		r, c = bits.Add64(r, le64(p[120:]), c)
 		r += c
 		b = b[128:]
 	}
 	s, c = bits.Add64(s, r, 0)
 	s += c
+	for len(b) >= 32 {
+		p := (*[32]byte)(b)
+		s, c = bits.Add64(s, le64(p[0:]), 0)
+		s, c = bits.Add64(s, le64(p[8:]), c)
+		s, c = bits.Add64(s, le64(p[16:]), c)
+		s, c = bits.Add64(s, le64(p[24:]), c)
+		s += c
+		b = b[32:]
+	}
 	for len(b) >= 8 {
-		s, c = bits.Add64(s, be64(b), 0)
+		s, c = bits.Add64(s, le64(b), 0)
 		s += c
 		b = b[8:]
 	}
 	if len(b) > 0 {
-		var tail [8]byte
-		copy(tail[:], b)
-		s, c = bits.Add64(s, be64(tail[:]), 0)
+		var last uint64
+		for i := len(b) - 1; i >= 0; i-- {
+			last = last<<8 | uint64(b[i])
+		}
+		s, c = bits.Add64(s, last, 0)
 		s += c
 	}
-	return fold(s)
+	return bits.ReverseBytes16(fold(s))
 }
 
 // adjust is RFC 1624 equation 3: the checksum field old of a packet from
@@ -90,6 +106,7 @@ func pseudo(addresses uint64, length int, protocol uint8) uint64 {
 func be16(b []byte) uint16 { return binary.BigEndian.Uint16(b) }
 func be32(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
 func be64(b []byte) uint64 { return binary.BigEndian.Uint64(b) }
+func le64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 
 func put16(b []byte, v uint16) { binary.BigEndian.PutUint16(b, v) }
 func put32(b []byte, v uint32) { binary.BigEndian.PutUint32(b, v) }

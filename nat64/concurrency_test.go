@@ -71,6 +71,52 @@ func TestUpdateUnderLoad(t *testing.T) {
 	}
 }
 
+// Counters are exact however many Scratches there are, those that have
+// counters of their own and those that share; what is read meanwhile never
+// goes back.
+func TestCountersOfManyScratches(t *testing.T) {
+	tr := must(New(crossConfig()))
+	const scratches, packets = ownShards + 2*sharedShards + 3, 300
+	var wg, reader sync.WaitGroup
+	var done atomic.Bool
+	reader.Go(func() {
+		var last uint64
+		for !done.Load() {
+			n := tr.Stats().Count(NotIP)
+			if n < last || n > scratches*packets {
+				t.Errorf("%d after %d", n, last)
+				return
+			}
+			last = n
+		}
+	})
+	for range scratches {
+		wg.Go(func() {
+			var s Scratch
+			buf := make([]byte, Headroom+1)
+			for range packets {
+				tr.Translate(&s, buf, Headroom, 1)
+			}
+		})
+	}
+	wg.Wait()
+	done.Store(true)
+	reader.Wait()
+	if n := tr.Stats().Count(NotIP); n != scratches*packets {
+		t.Errorf("%d counted of %d", n, scratches*packets)
+	}
+	// Explain counts nothing and takes nobody's counters.
+	tr = must(New(crossConfig()))
+	for range ownShards + 1 {
+		tr.Explain([]byte{0x45})
+	}
+	var s Scratch
+	run(t, tr, &s, []byte{0})
+	if s.shared || tr.Stats().Count(Truncated) != 0 || tr.Stats().Count(NotIP) != 1 {
+		t.Errorf("shared %v, %+v", s.shared, tr.Stats())
+	}
+}
+
 func TestStats(t *testing.T) {
 	tr := must(New(crossConfig()))
 	var s Scratch

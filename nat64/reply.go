@@ -27,10 +27,10 @@ func (t *Translator) mayReply(c *snapshot, s *Scratch) bool {
 	}
 	n := s.counters
 	if !t.limit.allow(c.cfg.ErrorRate) {
-		n.suppressed.Add(1)
+		s.count(&n.suppressed)
 		return false
 	}
-	n.replies.Add(1)
+	s.count(&n.replies)
 	return true
 }
 

@@ -46,16 +46,39 @@ func (s Stats) Dropped() uint64 {
 	return n
 }
 
-// shards spread the counters so that goroutines on several processors do not
-// write to the same cache lines. A power of two.
-const shards = 16
+// The first Scratches that a translator sees get counters of their own, which
+// nobody else writes: counting is then a plain addition (see counter.add). All
+// further ones share those of the last shards, by locked additions.
+const (
+	ownShards    = 48
+	sharedShards = 16
+)
 
 // shard is padded to whole pairs of cache lines.
 type shard struct {
-	reasons    [numReasons]atomic.Uint64
-	replies    atomic.Uint64
-	suppressed atomic.Uint64
+	reasons    [numReasons]counter
+	replies    counter
+	suppressed counter
 	_          [128]byte
+}
+
+// counter is a number that only one goroutine changes, by add, or any number
+// of goroutines by share, and that anybody may load at any time.
+type counter struct {
+	_ [0]atomic.Uint64 // aligns n on 32-bit machines
+	n uint64
+}
+
+func (c *counter) share(n uint64) { atomic.AddUint64(&c.n, n) }
+func (c *counter) load() uint64   { return atomic.LoadUint64(&c.n) }
+
+// count adds one to a counter of this Scratch.
+func (s *Scratch) count(c *counter) {
+	if s.shared {
+		c.share(1)
+	} else {
+		c.add(1)
+	}
 }
 
 // Stats returns the counters. It may be called at any time.
@@ -64,10 +87,10 @@ func (t *Translator) Stats() Stats {
 	for i := range t.counters {
 		c := &t.counters[i]
 		for r := range c.reasons {
-			s.reasons[r] += c.reasons[r].Load()
+			s.reasons[r] += c.reasons[r].load()
 		}
-		s.Replies += c.replies.Load()
-		s.Suppressed += c.suppressed.Load()
+		s.Replies += c.replies.load()
+		s.Suppressed += c.suppressed.load()
 	}
 	return s
 }
@@ -76,6 +99,6 @@ func (t *Translator) Stats() Stats {
 // of the translator and counts by itself. Unknown reasons are ignored.
 func (t *Translator) Add(r Reason, n uint64) {
 	if r < numReasons {
-		t.counters[0].reasons[r].Add(n)
+		t.counters[ownShards].reasons[r].share(n)
 	}
 }

@@ -55,8 +55,10 @@ type Result struct {
 // Scratch is working memory for one goroutine at a time. The zero value is
 // ready for use, with any translator. It grows to what the largest packet
 // needed, at most about 200 KB, and makes steady translation free of
-// allocations.
+// allocations. It must not be copied after its first use.
 type Scratch struct {
+	_ noCopy
+
 	dry   bool   // Explain: make no pool bindings, leave counters and rate limit alone
 	arena []byte // memory for packets that are not made in place
 	used  int
@@ -64,8 +66,15 @@ type Scratch struct {
 
 	owner    *Translator // whose the following are
 	counters *shard
+	shared   bool // with other Scratches
 	ids      [1 << idBits]idRange
 }
+
+// noCopy makes go vet complain of copies.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
 
 // alloc returns n octets that stay valid until the arena is reset.
 func (s *Scratch) alloc(n int) []byte {
@@ -84,8 +93,8 @@ func (s *Scratch) alloc(n int) []byte {
 type Translator struct {
 	snap      atomic.Pointer[snapshot]
 	updating  sync.Mutex
-	scratches atomic.Uint32 // adopted so far
-	counters  [shards]shard
+	scratches atomic.Uint64 // adopted so far
+	counters  [ownShards + sharedShards]shard
 
 	// IPv4 identifications: one counter for each hash of source, destination
 	// and protocol (as RFC 6864 wants them unique), from a random start.
@@ -190,7 +199,7 @@ func (t *Translator) offload(s *Scratch, h *VirtioHdr, buf []byte, off, n int) R
 		r = drop(NotIP)
 	}
 	if !s.dry {
-		s.counters.reasons[r.reason].Add(1)
+		s.count(&s.counters.reasons[r.reason])
 	}
 	switch {
 	case r.verdict == Drop:
@@ -218,10 +227,18 @@ func (s *Scratch) made(v Verdict, r Reason, b []byte) outcome {
 }
 
 // adopt makes a Scratch ready for this translator: it gets a shard of the
-// counters, and no blocks of identifications that are another's.
+// counters, its own as long as there are any, and no blocks of identifications
+// that are another's.
 func (t *Translator) adopt(s *Scratch) {
 	s.owner, s.ids = t, [1 << idBits]idRange{}
-	s.counters = &t.counters[t.scratches.Add(1)%shards]
+	n := uint64(ownShards)
+	if !s.dry { // which counts nothing
+		n = t.scratches.Add(1) - 1
+	}
+	if s.shared = n >= ownShards; s.shared {
+		n = ownShards + n%sharedShards
+	}
+	s.counters = &t.counters[n]
 }
 
 // idBlock is how many identifications a Scratch takes at a time, so that
