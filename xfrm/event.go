@@ -189,7 +189,7 @@ func (a *Acquire) Parse(m Message) error {
 		return err
 	}
 	d := m.Body
-	if err := a.Sel.get(d[40:], Unspec); err != nil {
+	if err := a.Sel.get((*[sizeSelector]byte)(d[40:]), Unspec); err != nil {
 		return &FormatError{Type: m.Type, Field: "selector", Err: err}
 	}
 	if a.Sel.Family == Unspec {
@@ -251,7 +251,7 @@ func (e *Expire) Parse(m Message) error {
 		return err
 	}
 	e.Hard = m.Body[sizeSA] != 0
-	return typed(e.SA.parse(m.Body, rest), MsgExpire)
+	return typed(e.SA.parse((*[sizeSA]byte)(m.Body), rest), MsgExpire)
 }
 
 // PolExpire tells that a limit of a policy was reached.
@@ -393,7 +393,7 @@ func (e *AsyncEvent) Parse(m Message) error {
 			return e.ReplayESN.getESN(d, ESN)
 		case AttrLifetime:
 			e.Lifetime.Set = true
-			e.Lifetime.Value.get(d)
+			e.Lifetime.Value.get((*[sizeLftCur]byte)(d))
 		case AttrReplayThresh:
 			e.ReplayThresh = Some(ne.Uint32(d))
 		case AttrETimerThresh:
@@ -489,7 +489,7 @@ func (r *Report) Parse(m Message) error {
 		return err
 	}
 	*r = Report{Proto: Proto(m.Body[0])}
-	if err := r.Sel.get(m.Body[4:], Unspec); err != nil {
+	if err := r.Sel.get((*[sizeSelector]byte)(m.Body[4:]), Unspec); err != nil {
 		return &FormatError{Type: MsgReport, Field: "selector", Err: err}
 	}
 	return eachAttr(MsgReport, b, func(t AttrType, d []byte) error {

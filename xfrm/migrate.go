@@ -271,7 +271,7 @@ func (g *MigrateState) Parse(m Message) error {
 	}
 	g.NewDst, g.NewSrc = getAddr(d[24:], f), getAddr(d[40:], f)
 	g.ID.Mark = Mark{ne.Uint32(d[56:]), ne.Uint32(d[60:])}
-	if err := g.NewSel.get(d[64:], Unspec); err != nil {
+	if err := g.NewSel.get((*[sizeSelector]byte)(d[64:]), Unspec); err != nil {
 		return &FormatError{Type: m.Type, Field: "selector", Err: err}
 	}
 	g.NewReqID, g.Flags = ne.Uint32(d[120:]), MigrateStateFlags(ne.Uint32(d[124:]))

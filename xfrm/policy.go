@@ -121,13 +121,12 @@ func (p *Policy) put(b []byte) error {
 	return nil
 }
 
-func (p *Policy) get(b []byte) error {
-	b = b[:sizePolicy]
-	if err := p.Sel.get(b, Unspec); err != nil {
+func (p *Policy) get(b *[sizePolicy]byte) error {
+	if err := p.Sel.get((*[sizeSelector]byte)(b[:]), Unspec); err != nil {
 		return &FormatError{Field: "selector", Err: err}
 	}
-	p.Lifetime.get(b[polLft:])
-	p.Cur.get(b[polCur:])
+	p.Lifetime.get((*[sizeLftCfg]byte)(b[polLft:]))
+	p.Cur.get((*[sizeLftCur]byte)(b[polCur:]))
 	p.Priority, p.Index = ne.Uint32(b[polPriority:]), ne.Uint32(b[polIndex:])
 	p.Dir, p.Action, p.Flags, p.Share = Dir(b[polDir]), Action(b[polAction]), PolicyFlags(b[polFlags]), Share(b[polShare])
 	return nil
@@ -266,7 +265,7 @@ func (p *Policy) Parse(m Message) error {
 
 func (p *Policy) parse(fixedPart, b []byte) error {
 	p.reset()
-	if err := p.get(fixedPart); err != nil {
+	if err := p.get((*[sizePolicy]byte)(fixedPart)); err != nil {
 		return err
 	}
 	ctx := false
@@ -351,7 +350,7 @@ func (id *PolicyID) put(d []byte) error {
 // get reads struct xfrm_userpolicy_id.
 func (id *PolicyID) get(d []byte) error {
 	d = d[:sizePolicyID]
-	if err := id.Sel.get(d, Unspec); err != nil {
+	if err := id.Sel.get((*[sizeSelector]byte)(d), Unspec); err != nil {
 		return &FormatError{Field: "selector", Err: err}
 	}
 	id.Index, id.Dir = ne.Uint32(d[56:]), Dir(d[60])

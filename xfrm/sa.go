@@ -117,28 +117,58 @@ func (s *SA) put(p []byte) error {
 	return nil
 }
 
-// get reads struct xfrm_usersa_info. The window is the octet's until an
-// attribute corrects it.
-func (s *SA) get(p []byte) error {
-	p = p[:sizeSA]
-	f := Family(ne.Uint16(p[saFamily:]))
-	if f != IPv4 && f != IPv6 {
+// get reads struct xfrm_usersa_info and empties what it does not hold, but
+// for the memory of slices, keys and names: see [SA.settle]. The window is the
+// octet's until an attribute corrects it. It is long because calls would cost
+// more than what they do.
+func (s *SA) get(p *[sizeSA]byte, f Family) error {
+	switch f {
+	case IPv6:
+		s.Dst, s.Src = netip.AddrFrom16([16]byte(p[saID:])), netip.AddrFrom16([16]byte(p[saSrc:]))
+	case IPv4:
+		s.Dst, s.Src = netip.AddrFrom4([4]byte(p[saID:])), netip.AddrFrom4([4]byte(p[saSrc:]))
+	default:
 		return &FormatError{Field: "family", Err: ErrFamily}
 	}
-	if err := s.Sel.get(p, f); err != nil {
+	if err := s.Sel.get((*[sizeSelector]byte)(p[:]), f); err != nil {
 		return &FormatError{Field: "selector", Err: err}
 	}
-	s.Dst, s.Src = getAddr(p[saID:], f), getAddr(p[saSrc:], f)
 	s.SPI = be.Uint32(p[saID+16:])
 	s.Proto = Proto(p[saID+20])
-	s.Lifetime.get(p[saLft:])
-	s.Cur.get(p[saCur:])
-	s.Stats = Stats{ne.Uint32(p[saStats:]), ne.Uint32(p[saStats+4:]), ne.Uint32(p[saStats+8:])}
-	s.Seq = ne.Uint32(p[saSeq:])
-	s.ReqID = ne.Uint32(p[saReqID:])
 	s.Mode = Mode(p[saMode])
-	s.Replay.Window = uint32(p[saWindow])
+	s.ReqID = ne.Uint32(p[saReqID:])
+	s.Seq = ne.Uint32(p[saSeq:])
 	s.Flags = SAFlags(p[saFlags])
+	s.ExtraFlags = 0
+	l := &s.Lifetime
+	l.SoftBytes = limit(ne.Uint64(p[saLft:]))
+	l.HardBytes = limit(ne.Uint64(p[saLft+8:]))
+	l.SoftPackets = limit(ne.Uint64(p[saLft+16:]))
+	l.HardPackets = limit(ne.Uint64(p[saLft+24:]))
+	l.SoftAddSeconds = ne.Uint64(p[saLft+32:])
+	l.HardAddSeconds = ne.Uint64(p[saLft+40:])
+	l.SoftUseSeconds = ne.Uint64(p[saLft+48:])
+	l.HardUseSeconds = ne.Uint64(p[saLft+56:])
+	r := &s.Replay
+	r.Window = uint32(p[saWindow])
+	r.Form, r.Words, r.Seq, r.OSeq, r.SeqHi, r.OSeqHi = 0, 0, 0, 0, 0, 0
+	r.Bitmap, r.Reported, r.LegacyWindow = r.Bitmap[:0], false, 0
+
+	s.AEAD.ICVBits, s.Auth.TruncBits, s.Auth.Legacy = 0, 0, false
+	s.Encap.Type, s.Encap.Src, s.Encap.Dst = 0, 0, 0
+	if s.Encap.Addr != (netip.Addr{}) || s.CoA != (netip.Addr{}) { // pointers cost more to write than to look at
+		s.Encap.Addr, s.CoA = netip.Addr{}, netip.Addr{}
+	}
+	s.Mark, s.SetMark, s.IfID = Mark{}, Mark{}, 0
+	s.Dir, s.PCPU, s.Offload, s.TFCPad = 0, Opt[uint32]{}, Opt[Offload]{}, 0
+	s.SecCtx.DOI, s.SecCtx.Alg = 0, 0
+	s.IPTFS = IPTFSOptions{}
+	s.NATKeepalive, s.MTimer = 0, Opt[uint32]{}
+	s.ReplayThresh, s.ETimerThresh = Opt[uint32]{}, Opt[uint32]{}
+	s.Cur.get((*[sizeLftCur]byte)(p[saCur:]))
+	s.Stats = Stats{ne.Uint32(p[saStats:]), ne.Uint32(p[saStats+4:]), ne.Uint32(p[saStats+8:])}
+	s.LastUsed = 0
+	s.Other = s.Other[:0]
 	return nil
 }
 
@@ -498,24 +528,6 @@ func appendIPTFS(b []byte, o *IPTFSOptions) []byte {
 	return b
 }
 
-// reset empties the SA but keeps the memory of its slices. Key memory that
-// the next Parse does not overwrite is cleared by Key.set.
-func (s *SA) reset() {
-	// What [SA.get] overwrites is left alone.
-	s.ExtraFlags = 0
-	s.Replay = Replay{Bitmap: s.Replay.Bitmap[:0]}
-	s.Encap, s.CoA = Encap{}, netip.Addr{}
-	s.Mark, s.SetMark, s.IfID = Mark{}, Mark{}, 0
-	s.Dir, s.PCPU, s.Offload, s.TFCPad = 0, Opt[uint32]{}, Opt[Offload]{}, 0
-	s.SecCtx.DOI, s.SecCtx.Alg = 0, 0
-	s.IPTFS = IPTFSOptions{}
-	s.NATKeepalive, s.MTimer = 0, Opt[uint32]{}
-	s.ReplayThresh, s.ETimerThresh = Opt[uint32]{}, Opt[uint32]{}
-	s.AEAD.ICVBits, s.Auth.TruncBits, s.Auth.Legacy = 0, 0, false
-	s.LastUsed = 0
-	s.Other = s.Other[:0]
-}
-
 // Attributes seen while an SA is parsed.
 const (
 	seenAuth = 1 << iota
@@ -538,51 +550,62 @@ const (
 func (s *SA) Parse(m Message) error {
 	switch m.Type {
 	case NewSA, UpdSA:
-		rest, err := m.attrs(m.Type)
-		if err != nil {
-			return err
+		if len(m.Body) < sizeSA {
+			return &FormatError{Type: m.Type, Field: "fixed part", Err: ErrShort}
 		}
-		return typed(s.parse(m.Body, rest), m.Type)
+		if err := s.parse((*[sizeSA]byte)(m.Body), m.Body[sizeSA:]); err != nil {
+			return typed(err, m.Type)
+		}
+		return nil
 	case DelSA:
-		rest, err := m.attrs(DelSA)
-		if err != nil {
-			return err
-		}
-		// The state itself is the first attribute; its own follow.
-		for b := rest; len(b) >= 4; {
-			t, d, n := nextAttr(b)
-			if n == 0 {
-				return &FormatError{Type: DelSA, Attr: t, Err: ErrLength}
-			}
-			if t == AttrSA {
-				if len(d) < sizeSA {
-					return &FormatError{Type: DelSA, Attr: t, Err: ErrShort}
-				}
-				return typed(s.parse(d, rest), DelSA)
-			}
-			b = b[n:]
-		}
-		return &FormatError{Type: DelSA, Attr: AttrSA, Err: ErrMissing}
+		return s.parseDeleted(m)
 	}
 	return &FormatError{Type: m.Type, Err: ErrType}
 }
 
-// parse reads a state's fixed part and attributes. AttrSA among them is
-// skipped: it is the fixed part of a notification.
-func (s *SA) parse(fixedPart, b []byte) error {
-	s.reset()
-	if err := s.get(fixedPart); err != nil {
+// parseDeleted reads a DELSA notification.
+func (s *SA) parseDeleted(m Message) error {
+	rest, err := m.attrs(DelSA)
+	if err != nil {
 		return err
 	}
-	f := familyOf(s.Dst)
-	seen := 0
-	for len(b) >= 4 {
+	// The state itself is the first attribute; its own follow.
+	for b := rest; len(b) >= 4; {
 		t, d, n := nextAttr(b)
 		if n == 0 {
-			return &FormatError{Attr: t, Err: ErrLength}
+			return &FormatError{Type: DelSA, Attr: t, Err: ErrLength}
+		}
+		if t == AttrSA {
+			if len(d) < sizeSA {
+				return &FormatError{Type: DelSA, Attr: t, Err: ErrShort}
+			}
+			return typed(s.parse((*[sizeSA]byte)(d), rest), DelSA)
 		}
 		b = b[n:]
-		if min := int(minAttr(t)); len(d) < min {
+	}
+	return &FormatError{Type: DelSA, Attr: AttrSA, Err: ErrMissing}
+}
+
+// parse reads a state's fixed part and attributes. AttrSA among them is
+// skipped: it is the fixed part of a notification.
+func (s *SA) parse(fixedPart *[sizeSA]byte, b []byte) error {
+	f := Family(ne.Uint16(fixedPart[saFamily:]))
+	if err := s.get(fixedPart, f); err != nil {
+		return err
+	}
+	seen := 0
+	for len(b) >= 4 {
+		l, t := int(ne.Uint16(b)), AttrType(ne.Uint16(b[2:])&attrTypeMask)
+		if l < 4 || l > len(b) {
+			return &FormatError{Attr: t, Err: ErrLength}
+		}
+		d := b[4:l]
+		if a := align(l); a < len(b) {
+			b = b[a:]
+		} else {
+			b = nil
+		}
+		if int(t) < len(attrMin) && len(d) < int(attrMin[t]) {
 			return &FormatError{Attr: t, Err: ErrShort}
 		}
 		switch t {
@@ -777,34 +800,29 @@ var attrMin = [...]uint8{
 	AttrIPTFSReorderWin: 2, AttrIPTFSInitDelay: 4, AttrIPTFSMaxQueue: 4, AttrIPTFSPktSize: 4,
 }
 
-// keyLen is the length in octets of a key of so many bits, which has to lie
-// within n octets.
-func keyLen(d []byte, t AttrType, n int) (int, error) {
-	b := uint64(ne.Uint32(d[64:]))
-	if b = (b + 7) / 8; b > uint64(n) {
-		return 0, &FormatError{Attr: t, Field: "key", Err: ErrLength}
-	}
-	return int(b), nil
-}
+// keyLen is the length in octets of a key of so many bits.
+func keyLen(bits uint32) uint64 { return (uint64(bits) + 7) / 8 }
 
 func getAlgo(d []byte, t AttrType, name *string, key *Key) error {
-	n, err := keyLen(d, t, len(d)-sizeAlgo)
-	if err != nil {
-		return err
+	p, k := (*[sizeAlgo]byte)(d), d[sizeAlgo:]
+	n := keyLen(ne.Uint32(p[64:]))
+	if n > uint64(len(k)) {
+		return &FormatError{Attr: t, Field: "key", Err: ErrLength}
 	}
-	setName(name, d[:64])
-	key.set(d[sizeAlgo : sizeAlgo+n])
+	setName(name, (*[64]byte)(p[:]))
+	key.set(k[:n])
 	return nil
 }
 
 func getAlgo2(d []byte, t AttrType, name *string, key *Key, bits *uint32) error {
-	n, err := keyLen(d, t, len(d)-sizeAlgoAuth)
-	if err != nil {
-		return err
+	p, k := (*[sizeAlgoAuth]byte)(d), d[sizeAlgoAuth:]
+	n := keyLen(ne.Uint32(p[64:]))
+	if n > uint64(len(k)) {
+		return &FormatError{Attr: t, Field: "key", Err: ErrLength}
 	}
-	setName(name, d[:64])
-	*bits = ne.Uint32(d[68:])
-	key.set(d[sizeAlgoAuth : sizeAlgoAuth+n])
+	setName(name, (*[64]byte)(p[:]))
+	*bits = ne.Uint32(p[68:])
+	key.set(k[:n])
 	return nil
 }
 
@@ -956,7 +974,7 @@ func (r *SPIRequest) Parse(m Message) error {
 		return err
 	}
 	r.Min, r.Max = ne.Uint32(m.Body[sizeSA:]), ne.Uint32(m.Body[sizeSA+4:])
-	return typed(r.SA.parse(m.Body, rest), AllocSPI)
+	return typed(r.SA.parse((*[sizeSA]byte)(m.Body), rest), AllocSPI)
 }
 
 // SAFilter restricts a dump of states inside the kernel. The zero value
@@ -1020,7 +1038,7 @@ func (f *SAFilter) Parse(m Message) error {
 			copy(s[40:42], d[32:34])
 			s[42], s[43] = d[35], d[34]
 			var sel Selector
-			if err := sel.get(s[:], Unspec); err != nil {
+			if err := sel.get(&s, Unspec); err != nil {
 				return &FormatError{Attr: t, Err: err}
 			}
 			f.Addresses = Some(AddressFilter{sel.Src, sel.Dst, sel.Family})

@@ -99,26 +99,27 @@ func bits(p netip.Prefix) byte {
 // get reads struct xfrm_selector. Addresses without a family are of the
 // fallback's, as in the larval states that the kernel reports; without that
 // they have no meaning and are left out.
-func (s *Selector) get(p []byte, fallback Family) error {
-	p = p[:sizeSelector]
-	s.Family = Family(ne.Uint16(p[40:]))
+func (s *Selector) get(p *[sizeSelector]byte, fallback Family) error {
+	f := Family(ne.Uint16(p[40:]))
 	d, c := int(p[42]), int(p[43])
-	if s.Family == Unspec && fallback != Unspec && (d|c != 0 || *(*[32]byte)(p) != [32]byte{}) {
-		s.Family = fallback
+	if f == Unspec && fallback != Unspec &&
+		uint64(d|c)|ne.Uint64(p[0:])|ne.Uint64(p[8:])|ne.Uint64(p[16:])|ne.Uint64(p[24:]) != 0 {
+		f = fallback
 	}
-	switch s.Family {
+	s.Family = f
+	switch f {
 	case IPv4:
 		if d > 32 || c > 32 {
 			return ErrPrefix
 		}
-		s.Dst = netip.PrefixFrom(netip.AddrFrom4([4]byte(p[0:4])), d)
-		s.Src = netip.PrefixFrom(netip.AddrFrom4([4]byte(p[16:20])), c)
+		s.Dst = netip.PrefixFrom(netip.AddrFrom4([4]byte(p[0:])), d)
+		s.Src = netip.PrefixFrom(netip.AddrFrom4([4]byte(p[16:])), c)
 	case IPv6:
 		if d > 128 || c > 128 {
 			return ErrPrefix
 		}
-		s.Dst = netip.PrefixFrom(netip.AddrFrom16([16]byte(p[0:16])), d)
-		s.Src = netip.PrefixFrom(netip.AddrFrom16([16]byte(p[16:32])), c)
+		s.Dst = netip.PrefixFrom(netip.AddrFrom16([16]byte(p[0:])), d)
+		s.Src = netip.PrefixFrom(netip.AddrFrom16([16]byte(p[16:])), c)
 	case Unspec:
 		s.Dst, s.Src = netip.Prefix{}, netip.Prefix{}
 	default:
@@ -182,8 +183,7 @@ func (l *Lifetime) put(p []byte) {
 	ne.PutUint64(p[56:], l.HardUseSeconds)
 }
 
-func (l *Lifetime) get(p []byte) {
-	p = p[:sizeLftCfg]
+func (l *Lifetime) get(p *[sizeLftCfg]byte) {
 	l.SoftBytes = limit(ne.Uint64(p[0:]))
 	l.HardBytes = limit(ne.Uint64(p[8:]))
 	l.SoftPackets = limit(ne.Uint64(p[16:]))
@@ -211,8 +211,7 @@ func (c *Counters) put(p []byte) {
 	ne.PutUint64(p[24:], c.UseTime)
 }
 
-func (c *Counters) get(p []byte) {
-	p = p[:sizeLftCur]
+func (c *Counters) get(p *[sizeLftCur]byte) {
 	c.Bytes, c.Packets = ne.Uint64(p[0:]), ne.Uint64(p[8:])
 	c.AddTime, c.UseTime = ne.Uint64(p[16:]), ne.Uint64(p[24:])
 }

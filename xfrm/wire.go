@@ -306,17 +306,19 @@ var knownNames = [...]string{
 
 // setName stores a name of at most 64 octets, which ends at the first NUL,
 // without allocating if it is the old one or well known.
-func setName(s *string, b []byte) {
-	old := *s
-	if n := len(old); n > 0 && n < len(b) && b[n] == 0 && string(b[:n]) == old {
-		return
+func setName(s *string, p *[64]byte) {
+	if n := len(*s); uint(n-1) >= uint(len(p)-1) || p[n] != 0 || string(p[:n]) != *s {
+		newName(s, p[:])
 	}
+}
+
+func newName(s *string, b []byte) {
 	n := 0
 	for n < len(b) && b[n] != 0 {
 		n++
 	}
 	b = b[:n]
-	for _, k := range knownNames {
+	for _, k := range &knownNames {
 		if k == string(b) {
 			*s = k
 			return
@@ -350,8 +352,8 @@ func (Key) GoString() string { return hidden }
 // set stores a copy of b in the memory the key already has and clears what
 // is left of the old one.
 func (k *Key) set(b []byte) {
-	if len(b) == len(*k) && len(b) == cap(*k) {
-		copy(*k, b)
+	if len(b) == len(*k) {
+		copy(*k, b) // what is behind it was cleared when it became so long
 		return
 	}
 	old := (*k)[:cap(*k)]

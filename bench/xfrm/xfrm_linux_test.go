@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -377,7 +378,7 @@ func TestCodecComparison(t *testing.T) {
 		t.Skip("measures for ten seconds: set SIGNALBOX_RUN=codec")
 	}
 	ours, theirs := ourSA(t), peerSA()
-	_, m := build(t, ours)
+	whole, m := build(t, ours)
 	buf := make([]byte, 0, 4096)
 	var into xfrm.SA
 	var failed error
@@ -389,22 +390,53 @@ func TestCodecComparison(t *testing.T) {
 	ways := []struct {
 		name string
 		n    int
-		f    func()
+		f    func(n int)
 		best time.Duration
 	}{
-		{"build: signalbox", 200_000, func() { _, err := xfrm.AppendNewSA(buf, xfrm.Header{}, ours); note(err) }, 1 << 62},
-		{"build: vishvananda", 20_000, func() { peerBuildSA(theirs) }, 1 << 62},
-		{"parse: signalbox", 200_000, func() { note(into.Parse(m)) }, 1 << 62},
-		{"parse: vishvananda", 20_000, func() { _, err := parseXfrmState(m.Body, netlink.FAMILY_ALL); note(err) }, 1 << 62},
+		{"build: signalbox", 200_000, func(n int) {
+			for range n {
+				_, err := xfrm.AppendNewSA(buf, xfrm.Header{}, ours)
+				note(err)
+			}
+		}, 1 << 62},
+		{"build: vishvananda", 20_000, func(n int) {
+			for range n {
+				peerBuildSA(theirs)
+			}
+		}, 1 << 62},
+		{"parse: signalbox", 200_000, func(n int) {
+			for range n {
+				note(into.Parse(m))
+			}
+		}, 1 << 62},
+		{"parse: vishvananda", 20_000, func(n int) {
+			for range n {
+				_, err := parseXfrmState(m.Body, netlink.FAMILY_ALL)
+				note(err)
+			}
+		}, 1 << 62},
+		{"datagram: signalbox", 200_000, func(n int) {
+			for range n {
+				m, _, err := xfrm.FirstMessage(whole)
+				note(err)
+				note(into.Parse(m))
+			}
+		}, 1 << 62},
+		{"datagram: vishvananda", 20_000, func(n int) {
+			for range n {
+				ms, err := syscall.ParseNetlinkMessage(whole)
+				note(err)
+				_, err = parseXfrmState(ms[0].Data, netlink.FAMILY_ALL)
+				note(err)
+			}
+		}, 1 << 62},
 	}
 	for range 40 {
 		for i := range ways {
 			w := &ways[i]
 			runtime.GC()
 			used := cpuTime()
-			for range w.n {
-				w.f()
-			}
+			w.f(w.n)
 			w.best = min(w.best, cpuTime()-used)
 		}
 	}
