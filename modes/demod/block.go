@@ -35,6 +35,7 @@ type block struct {
 	im      []float32
 	e       []float32
 	noise   float32
+	gates   [gateWindow + sieveStep]float32 // of a part of the block, see scan
 	out     []reading
 	ac      bool // look for Mode A/C replies too
 	replies []acReply

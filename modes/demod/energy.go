@@ -46,34 +46,6 @@ func energiesGeneric(e, re, im []float32, t *template) {
 	}
 }
 
-// loud returns the first half sample i of e, i < n, at which the pulses of a
-// preamble, p1, p2 and p3 half samples apart from the first, have at least the
-// energy threshold; or n. It may return up to three less, so the caller looks
-// again.
-func loud(e []float32, n, p1, p2, p3 int, threshold float32) int {
-	done := 0
-	if haveKernels && n >= 4 {
-		_ = e[n-1+p3]
-		if done = loud4(&e[0], n&^3, p1, p2, p3, threshold); done < n&^3 {
-			return done
-		}
-	}
-	if done == n {
-		return n
-	}
-	return done + loudGeneric(e[done:], n-done, p1, p2, p3, threshold)
-}
-
-func loudGeneric(e []float32, n, p1, p2, p3 int, threshold float32) int {
-	e0, e1, e2, e3 := e[:n], e[p1:][:n], e[p2:][:n], e[p3:][:n]
-	for i, v := range e0 {
-		if v+e1[i]+e2[i]+e3[i] >= threshold {
-			return i
-		}
-	}
-	return n
-}
-
 const (
 	noiseWindow = 40  // samples a window
 	noiseStep   = 120 // samples from window to window

@@ -1,5 +1,7 @@
 package demod
 
+import "math/bits"
+
 // limits are the thresholds that the efforts differ in.
 type limits struct {
 	gate     float32 // preamble energy over noise that makes a candidate
@@ -25,93 +27,88 @@ func (t *template) preambleHalves() (int, int, int) {
 	return int(t.chip[2]), int(t.chip[7]), int(t.chip[9])
 }
 
-// scan looks at every half sample from lo to hi (indices of b.e) for the
-// energy of four preamble pulses and hands each local maximum to candidate.
+// scan takes every half sample from lo to hi (indices of b.e) at which the
+// energy of four preamble pulses has a local maximum through the sieve and
+// hands those that pass to candidate.
 func (b *block) scan(lo, hi int) {
-	t := b.t
 	threshold := b.lim.gate * b.noise
 	if threshold <= 0 {
 		return
 	}
-	p1, p2, p3 := t.preambleHalves()
-	const patience = 8 // half samples below the threshold that end a loud stretch
-	for m := max(lo, 2); m < hi; m++ {
-		// Inside a frame that is certain only what is clearly stronger can be
-		// another.
-		limit, until := threshold, hi
-		if m < b.busyUntil {
-			limit, until = max(threshold, 2*b.busyGate), min(hi, b.busyUntil)
+	s := newSieve(b.lim, b.noise)
+	g := b.gates[:]
+	var loud uint64   // of g, by sixteen
+	from, end := 0, 0 // g[0] to g[end-from] are of the half samples from from to end
+	for m := max(lo, 2); m < hi; {
+		if m >= end {
+			from = m - 1
+			n := min(gateWindow, (hi-from+sieveStep)&^(sieveStep-1))
+			end = from + n - 1
+			loud = b.t.gates(g[:n], b.e[from:], threshold)
 		}
-		if m += loud(b.e[m:], until-m, p1, p2, p3, limit); m >= until {
-			m = until - 1
+		k := (m - from) / sieveStep
+		quiet := bits.TrailingZeros64(loud >> k)
+		if quiet == 64 {
+			m = end
 			continue
 		}
-		n := until - m + 2
-		e := b.e[m-1:]
-		e0, e1, e2, e3 := e[:n], e[p1:][:n], e[p2:][:n], e[p3:][:n]
-		before, here := e0[0]+e1[0]+e2[0]+e3[0], e0[1]+e1[1]+e2[1]+e3[1]
-		below, i := 0, 2
-		for ; i < n && below < patience; i++ {
-			after := e0[i] + e1[i] + e2[i] + e3[i]
-			if here < limit {
-				below++
-			} else {
-				below = 0
-				if here > before && here >= after {
-					b.stats.Preambles++
-					at := m + i - 2
-					if b.rescan && b.taken(at) {
-						b.stats.Covered++
-					} else if b.candidate(at, here); at < b.busyUntil {
-						i++
-						break
-					}
-				}
-			}
-			before, here = here, after
+		m = max(m, from+(k+quiet)*sieveStep)
+		// Inside a frame that is certain only what is clearly stronger can be
+		// another.
+		limit, until := threshold, min(hi, end)
+		if m < b.busyUntil {
+			limit, until = max(threshold, 2*b.busyGate), min(until, b.busyUntil)
 		}
-		m += i - 3 // the last half sample that was here
+		n := min(sieveMax, until-m)
+		if n <= 0 {
+			m = until // the end of the window or of the search
+			continue
+		}
+		s.limit = limit
+		peaks, good := b.t.sift(g[m-1-from:], b.e[m:], (n+sieveStep-1)&^(sieveStep-1), &s)
+		peaks &= 1<<n - 1
+		next, look, covered := m+n, good&peaks, uint64(0)
+		if b.rescan {
+			look = peaks
+		}
+		for ; look != 0; look &= look - 1 {
+			i := bits.TrailingZeros64(look)
+			at := m + i
+			if b.rescan && b.taken(at) {
+				covered |= 1 << i
+				continue
+			}
+			if good>>i&1 == 0 {
+				continue
+			}
+			was, gate := b.busyUntil, b.busyGate
+			b.candidate(at, g[at-from])
+			if b.busyUntil != was || b.busyGate != gate {
+				next = at + 1
+				peaks &= 1<<(i+1) - 1
+				break
+			}
+		}
+		b.stats.Preambles += uint64(bits.OnesCount64(peaks))
+		b.stats.Covered += uint64(bits.OnesCount64(covered))
+		b.stats.Shape += uint64(bits.OnesCount64(peaks &^ good &^ covered))
+		m = next
 	}
 }
 
-// candidate tests the preamble whose first pulse is at half sample m and has
-// the energy g in its four pulses: cheap tests first.
+// candidate tests the first bits behind a preamble whose first pulse is at
+// half sample m and has the energy g in its four pulses.
 func (b *block) candidate(m int, g float32) {
 	t, lim := b.t, b.lim
 	e := b.e[m : m+int(t.chip[maxChips-1])+3]
-	c := &t.chip
 	n := b.noise
-	on := g/4 - n
-	gap := e[c[12]] + e[c[13]] + e[c[14]] + e[c[15]] + e[c[4]] + e[c[5]]
-	if gap > 6*(1.3*on/lim.quiet+1.6*n) {
-		b.stats.Shape++
-		return
-	}
-	weak := 0
-	for _, i := range [4]int{0, 2, 7, 9} {
-		if e[c[i]] < g/16 {
-			weak++
-		}
-	}
-	if weak > 1 {
-		b.stats.Shape++
-		return
-	}
-	quiet := gap + e[c[1]] + e[c[3]] + e[c[6]] + e[c[8]] + e[c[10]] + e[c[11]]
-	if quiet > 12*(on/lim.quiet+1.3*n) {
-		b.stats.Shape++
-		return
-	}
 	// The first bits: one of the two halves must hold a pulse, the other not.
 	const first = 24
 	var sum, diff float32
 	for i := range first {
 		x, y := e[t.one[i]], e[t.zero[i]]
 		sum += x + y
-		if x < y {
-			x, y = y, x
-		}
-		diff += x - y
+		diff += abs32(x - y)
 	}
 	level := (sum + diff) / 2 // the larger halves
 	if level < first*3*n || level < first*g/8 || diff < lim.contrast*sum {

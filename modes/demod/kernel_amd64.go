@@ -1,3 +1,5 @@
+//go:build !purego
+
 package demod
 
 // haveKernels: the functions of kernel_amd64.s exist.
@@ -9,11 +11,20 @@ const haveKernels = true
 //go:noescape
 func energies4(e, re, im *float32, n int, taps *[4]float32)
 
-// loud4 is loudGeneric for n half samples, a multiple of four, in steps of
-// four.
+// gates16 is gatesGeneric for n half samples.
 //
 //go:noescape
-func loud4(e *float32, n, p1, p2, p3 int, threshold float32) int
+func gates16(dst, e *float32, n, p1, p2, p3 int, limit float32) (loud uint64)
+
+// sift24 is siftGeneric for 2.4 Msps.
+//
+//go:noescape
+func sift24(sum, e *float32, n int, s *sieve) (peaks, good uint64)
+
+// sift20 is siftGeneric for 2.0 Msps.
+//
+//go:noescape
+func sift20(sum, e *float32, n int, s *sieve) (peaks, good uint64)
 
 // bytes4 converts n unsigned pairs, a multiple of four.
 //

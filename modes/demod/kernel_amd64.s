@@ -1,7 +1,9 @@
+//go:build !purego
+
 #include "textflag.h"
 
 // SSE2 is part of every amd64 processor, so nothing here is asked of the
-// machine. The operations and their order are those of kernel.go: results are
+// machine. The operations and their order are those of the plain loops: results are
 // the same to the bit.
 
 // func energies4(e, re, im *float32, n int, taps *[4]float32)
@@ -69,40 +71,231 @@ loop:
 done:
 	RET
 
-// func loud4(e *float32, n, p1, p2, p3 int, threshold float32) int
-// n is a multiple of four.
-TEXT ·loud4(SB), NOSPLIT, $0-56
-	MOVQ e+0(FP), SI
-	MOVQ n+8(FP), CX
-	MOVQ p1+16(FP), AX
+// func gates16(dst, e *float32, n, p1, p2, p3 int, limit float32) (loud uint64)
+// n is a multiple of 16, 1024 at most.
+TEXT ·gates16(SB), NOSPLIT, $0-64
+	MOVQ dst+0(FP), DI
+	MOVQ e+8(FP), SI
+	MOVQ n+16(FP), DX
+	MOVQ p1+24(FP), AX
 	LEAQ (SI)(AX*4), R8
-	MOVQ p2+24(FP), AX
+	MOVQ p2+32(FP), AX
 	LEAQ (SI)(AX*4), R9
-	MOVQ p3+32(FP), AX
+	MOVQ p3+40(FP), AX
 	LEAQ (SI)(AX*4), R10
-	MOVSS threshold+40(FP), X15
+	MOVSS limit+48(FP), X15
 	SHUFPS $0, X15, X15
-	XORQ BX, BX
+	XORQ R11, R11
+	XORQ CX, CX
+	SHRQ $4, DX
 next:
-	CMPQ BX, CX
+	CMPQ CX, DX
 	JGE end
-	MOVUPS (SI)(BX*4), X0
-	MOVUPS (R8)(BX*4), X1
-	ADDPS X1, X0
-	MOVUPS (R9)(BX*4), X1
-	ADDPS X1, X0
-	MOVUPS (R10)(BX*4), X1
-	ADDPS X1, X0
+	MOVUPS 0(SI), X0
+	MOVUPS 0(R8), X4
+	MOVUPS 0(R9), X5
+	MOVUPS 0(R10), X6
+	ADDPS X4, X0
+	ADDPS X5, X0
+	ADDPS X6, X0
+	MOVUPS X0, 0(DI)
+	MOVUPS 16(SI), X1
+	MOVUPS 16(R8), X4
+	MOVUPS 16(R9), X5
+	MOVUPS 16(R10), X6
+	ADDPS X4, X1
+	ADDPS X5, X1
+	ADDPS X6, X1
+	MOVUPS X1, 16(DI)
+	MOVUPS 32(SI), X2
+	MOVUPS 32(R8), X4
+	MOVUPS 32(R9), X5
+	MOVUPS 32(R10), X6
+	ADDPS X4, X2
+	ADDPS X5, X2
+	ADDPS X6, X2
+	MOVUPS X2, 32(DI)
+	MOVUPS 48(SI), X3
+	MOVUPS 48(R8), X4
+	MOVUPS 48(R9), X5
+	MOVUPS 48(R10), X6
+	ADDPS X4, X3
+	ADDPS X5, X3
+	ADDPS X6, X3
+	MOVUPS X3, 48(DI)
+	MAXPS X1, X0
+	MAXPS X3, X2
+	MAXPS X2, X0
 	MOVAPS X15, X1
-	CMPPS X0, X1, $2 // threshold <= sum
+	CMPPS X0, X1, $2 // limit <= sum
 	MOVMSKPS X1, AX
+	XORL BX, BX
 	TESTL AX, AX
-	JNE end
-	ADDQ $4, BX
+	SETNE BX
+	SHLQ CX, BX
+	ORQ BX, R11
+	INCQ CX
+	ADDQ $64, SI
+	ADDQ $64, R8
+	ADDQ $64, R9
+	ADDQ $64, R10
+	ADDQ $64, DI
 	JMP next
 end:
-	MOVQ BX, ret+48(FP)
+	MOVQ R11, loud+56(FP)
 	RET
+
+DATA sieveConst<>+0(SB)/4, $0.25
+DATA sieveConst<>+4(SB)/4, $0.0625
+DATA sieveConst<>+8(SB)/4, $1.3
+DATA sieveConst<>+12(SB)/4, $6.0
+DATA sieveConst<>+16(SB)/4, $12.0
+GLOBL sieveConst<>(SB), RODATA|NOPTR, $20
+
+// SIFT is the body of sift24 and sift20; c1 to c15 are the chips' distances in
+// bytes.
+#define SIFT(c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15) \
+	MOVQ sum+0(FP), SI \
+	MOVQ e+8(FP), DI \
+	MOVQ n+16(FP), DX \
+	MOVQ s+24(FP), AX \
+	MOVSS 0(AX), X15 \
+	SHUFPS $0, X15, X15 /* limit */ \
+	MOVSS 4(AX), X14 \
+	SHUFPS $0, X14, X14 /* noise */ \
+	MOVSS 8(AX), X13 \
+	SHUFPS $0, X13, X13 /* quiet */ \
+	MOVSS 12(AX), X12 \
+	SHUFPS $0, X12, X12 /* few */ \
+	MOVSS 16(AX), X11 \
+	SHUFPS $0, X11, X11 /* more */ \
+	LEAQ sieveConst<>(SB), AX \
+	MOVSS 0(AX), X10 \
+	SHUFPS $0, X10, X10 \
+	MOVSS 4(AX), X9 \
+	SHUFPS $0, X9, X9 \
+	MOVSS 8(AX), X8 \
+	SHUFPS $0, X8, X8 \
+	MOVSS 12(AX), X7 \
+	SHUFPS $0, X7, X7 \
+	MOVSS 16(AX), X6 \
+	SHUFPS $0, X6, X6 \
+	XORQ R8, R8 \
+	XORQ R9, R9 \
+	XORQ CX, CX \
+sixteen: \
+	CMPQ CX, DX \
+	JGE end \
+	MOVUPS 4(SI), X0 \
+	MOVUPS 20(SI), X1 \
+	MAXPS X1, X0 \
+	MOVUPS 36(SI), X1 \
+	MAXPS X1, X0 \
+	MOVUPS 52(SI), X1 \
+	MAXPS X1, X0 \
+	MOVAPS X15, X1 \
+	CMPPS X0, X1, $2 \
+	MOVMSKPS X1, AX \
+	MOVQ $4, R11 \
+	TESTL AX, AX \
+	JNE four \
+	ADDQ $16, CX \
+	ADDQ $64, SI \
+	ADDQ $64, DI \
+	JMP sixteen \
+four: \
+	MOVUPS 4(SI), X0 \
+	MOVUPS 0(SI), X2 \
+	MOVUPS 8(SI), X3 \
+	MOVAPS X15, X1 \
+	CMPPS X0, X1, $2 /* limit <= here */ \
+	CMPPS X0, X2, $1 /* before < here */ \
+	CMPPS X0, X3, $2 /* after <= here */ \
+	ANDPS X2, X1 \
+	ANDPS X3, X1 \
+	MOVMSKPS X1, AX \
+	TESTL AX, AX \
+	JEQ none \
+	MOVAPS X0, X2 \
+	MULPS X10, X0 \
+	SUBPS X14, X0 /* on */ \
+	MULPS X9, X2 /* a pulse below is weak */ \
+	MOVUPS 0(DI), X3 \
+	CMPPS X2, X3, $1 \
+	MOVUPS c2(DI), X4 \
+	CMPPS X2, X4, $1 \
+	PADDL X4, X3 \
+	MOVUPS c7(DI), X4 \
+	CMPPS X2, X4, $1 \
+	PADDL X4, X3 \
+	MOVUPS c9(DI), X4 \
+	CMPPS X2, X4, $1 \
+	PADDL X4, X3 /* less the number of weak ones */ \
+	PCMPEQL X4, X4 \
+	PSUBL X4, X3 \
+	MOVMSKPS X3, R10 /* more than one */ \
+	NOTL R10 \
+	ANDL AX, R10 \
+	MOVUPS c12(DI), X3 \
+	MOVUPS c13(DI), X4 \
+	ADDPS X4, X3 \
+	MOVUPS c14(DI), X4 \
+	ADDPS X4, X3 \
+	MOVUPS c15(DI), X4 \
+	ADDPS X4, X3 \
+	MOVUPS c4(DI), X4 \
+	ADDPS X4, X3 \
+	MOVUPS c5(DI), X4 \
+	ADDPS X4, X3 /* gap */ \
+	MOVAPS X0, X2 \
+	MULPS X8, X2 \
+	DIVPS X13, X2 \
+	ADDPS X12, X2 \
+	MULPS X7, X2 \
+	CMPPS X3, X2, $5 /* not below the gap */ \
+	MOVMSKPS X2, BX \
+	ANDL BX, R10 \
+	MOVUPS c1(DI), X4 \
+	ADDPS X4, X3 \
+	MOVUPS c3(DI), X4 \
+	ADDPS X4, X3 \
+	MOVUPS c6(DI), X4 \
+	ADDPS X4, X3 \
+	MOVUPS c8(DI), X4 \
+	ADDPS X4, X3 \
+	MOVUPS c10(DI), X4 \
+	ADDPS X4, X3 \
+	MOVUPS c11(DI), X4 \
+	ADDPS X4, X3 /* all quiet chips */ \
+	DIVPS X13, X0 \
+	ADDPS X11, X0 \
+	MULPS X6, X0 \
+	CMPPS X3, X0, $5 \
+	MOVMSKPS X0, BX \
+	ANDL BX, R10 \
+	SHLQ CX, AX \
+	SHLQ CX, R10 \
+	ORQ AX, R8 \
+	ORQ R10, R9 \
+none: \
+	ADDQ $4, CX \
+	ADDQ $16, SI \
+	ADDQ $16, DI \
+	DECQ R11 \
+	JNE four \
+	JMP sixteen \
+end: \
+	MOVQ R8, peaks+32(FP) \
+	MOVQ R9, good+40(FP) \
+	RET
+
+// func sift24(sum, e *float32, n int, s *sieve) (peaks, good uint64)
+TEXT ·sift24(SB), NOSPLIT, $0-48
+	SIFT(8, 20, 28, 40, 48, 56, 68, 76, 88, 96, 104, 116, 124, 136, 144)
+
+// func sift20(sum, e *float32, n int, s *sieve) (peaks, good uint64)
+TEXT ·sift20(SB), NOSPLIT, $0-48
+	SIFT(8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120)
 
 // func bytes4(re, im *float32, src *byte, n int, scale, zero float32)
 // n is a multiple of four.

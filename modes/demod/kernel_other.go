@@ -1,4 +1,4 @@
-//go:build !amd64
+//go:build !amd64 || purego
 
 package demod
 
@@ -6,7 +6,11 @@ const haveKernels = false
 
 func energies4(e, re, im *float32, n int, taps *[4]float32) {}
 
-func loud4(e *float32, n, p1, p2, p3 int, threshold float32) int { return 0 }
+func gates16(dst, e *float32, n, p1, p2, p3 int, limit float32) (loud uint64) { return 0 }
+
+func sift24(sum, e *float32, n int, s *sieve) (peaks, good uint64) { return 0, 0 }
+
+func sift20(sum, e *float32, n int, s *sieve) (peaks, good uint64) { return 0, 0 }
 
 func bytes4(re, im *float32, src *byte, n int, scale, zero float32) {}
 

@@ -2,6 +2,7 @@ package demod
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -21,18 +22,6 @@ func TestKernels(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("energies of %d samples differ", n)
 		}
-		if n > 60 {
-			for _, threshold := range []float32{0, 8, 15, 20, 40} {
-				for from := range 40 {
-					e, m := got[from:], 2*n-from-22
-					a := loud(e, m, 5, 17, 22, threshold)
-					b := loudGeneric(e, m, 5, 17, 22, threshold)
-					if b < a || b-a > 3 || a == m && b != m {
-						t.Errorf("loud found %d of %d, plainly %d", a, m, b)
-					}
-				}
-			}
-		}
 		taps := re[:n&^3]
 		if len(taps) > 0 {
 			x, y := dot(re, im, taps)
@@ -51,6 +40,57 @@ func TestKernels(t *testing.T) {
 				t.Fatalf("sample %d of %d: %v %v from %v", i, n, re[i], im[i], src[2*i:2*i+2])
 			}
 		}
+	}
+}
+
+// The sieve of this machine against the plain loops, and against what its
+// words mean.
+func TestSieve(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	const n = gateWindow
+	e := make([]float32, n+100)
+	passed := 0
+	for round := range 60 {
+		tm := template24()
+		if round%2 == 1 {
+			tm = template20()
+		}
+		for i := range e {
+			e[i] = float32(rng.ExpFloat64())
+			if round%5 == 0 { // plateaus
+				e[i] = float32(int(e[i]))
+			}
+		}
+		for range round { // preambles among the noise, some damaged
+			at := rng.IntN(n)
+			for _, c := range []int{0, 2, 7, 9}[rng.IntN(2):] {
+				e[at+int(tm.chip[c])] += 4 + 20*rng.Float32()
+			}
+		}
+		p1, p2, p3 := tm.preambleHalves()
+		for _, limit := range []float32{0, 8, 15, 40} {
+			got, want := make([]float32, n), make([]float32, n)
+			size := n >> (round % 3)
+			a := tm.gates(got[:size], e, limit)
+			b := gatesGeneric(want[:size], e, p1, p2, p3, limit)
+			if a != b || !slices.Equal(got, want) {
+				t.Fatalf("gates differ, loud %x, plainly %x", a, b)
+			}
+			s := newSieve(&efforts[round%3], 1)
+			s.limit = limit
+			for m := 1; m+sieveMax < size; m += 7 {
+				length := sieveStep * (1 + m%4)
+				peaks, good := tm.sift(got[m-1:], e[m:], length, &s)
+				plain, fine := siftGeneric(got[m-1:], e[m:], length, &s, &tm.chip)
+				if peaks != plain || good != fine {
+					t.Fatalf("sieve at %d: %x %x, plainly %x %x", m, peaks, good, plain, fine)
+				}
+				passed += bits.OnesCount64(good)
+			}
+		}
+	}
+	if passed < 100 {
+		t.Errorf("only %d preambles passed", passed)
 	}
 }
 
