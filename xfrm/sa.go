@@ -78,33 +78,48 @@ func AppendNewSA(b []byte, h Header, s *SA) ([]byte, error) { return appendSA(b,
 // AppendUpdSA appends a request to replace the state or to fill a larval one.
 func AppendUpdSA(b []byte, h Header, s *SA) ([]byte, error) { return appendSA(b, UpdSA, h, s, nil) }
 
-// put writes struct xfrm_usersa_info.
-func (s *SA) put(p []byte) error {
-	p = p[:sizeSA]
-	*(*[sizeSA]byte)(p) = [sizeSA]byte{}
-	f, err := pairFamily(s.Dst, s.Src)
-	if err == nil && f == Unspec {
-		err = ErrMissing
+// put writes struct xfrm_usersa_info, every octet once: stores are what
+// building a message is bound by.
+func (s *SA) put(b []byte) error {
+	p := (*[sizeSA]byte)(b)
+	f := familyOf(s.Dst)
+	if c := familyOf(s.Src); c != f || f == Unspec {
+		switch {
+		case c == Unspec && f == Unspec:
+			return &FormatError{Field: "address", Err: ErrMissing}
+		case f == Unspec:
+			f = c
+		case c != Unspec:
+			return &FormatError{Field: "address", Err: ErrFamily}
+		}
 	}
-	if err != nil {
-		return &FormatError{Field: "address", Err: err}
-	}
-	if err := s.Sel.put(p); err != nil {
+	*(*[sizeSelector]byte)(p[:]) = [sizeSelector]byte{}
+	if err := s.Sel.put(p[:]); err != nil {
 		return &FormatError{Field: "selector", Err: err}
 	}
-	putAddr(p[saID:], s.Dst)
+	putWhole((*[16]byte)(p[saID:]), s.Dst)
 	be.PutUint32(p[saID+16:], s.SPI)
-	p[saID+20] = byte(s.Proto)
-	putAddr(p[saSrc:], s.Src)
-	s.Lifetime.put(p[saLft:])
-	s.Cur.put(p[saCur:])
+	be.PutUint32(p[saID+20:], uint32(s.Proto)<<24)
+	putWhole((*[16]byte)(p[saSrc:]), s.Src)
+	l := &s.Lifetime
+	ne.PutUint64(p[saLft:], limit(l.SoftBytes))
+	ne.PutUint64(p[saLft+8:], limit(l.HardBytes))
+	ne.PutUint64(p[saLft+16:], limit(l.SoftPackets))
+	ne.PutUint64(p[saLft+24:], limit(l.HardPackets))
+	ne.PutUint64(p[saLft+32:], l.SoftAddSeconds)
+	ne.PutUint64(p[saLft+40:], l.HardAddSeconds)
+	ne.PutUint64(p[saLft+48:], l.SoftUseSeconds)
+	ne.PutUint64(p[saLft+56:], l.HardUseSeconds)
+	ne.PutUint64(p[saCur:], s.Cur.Bytes)
+	ne.PutUint64(p[saCur+8:], s.Cur.Packets)
+	ne.PutUint64(p[saCur+16:], s.Cur.AddTime)
+	ne.PutUint64(p[saCur+24:], s.Cur.UseTime)
 	ne.PutUint32(p[saStats:], s.Stats.ReplayWindow)
 	ne.PutUint32(p[saStats+4:], s.Stats.Replay)
 	ne.PutUint32(p[saStats+8:], s.Stats.IntegrityFailed)
 	ne.PutUint32(p[saSeq:], s.Seq)
 	ne.PutUint32(p[saReqID:], s.ReqID)
 	ne.PutUint16(p[saFamily:], uint16(f))
-	p[saMode] = byte(s.Mode)
 	w := uint32(s.Replay.LegacyWindow)
 	if !s.Replay.extended(s.Flags) {
 		w = s.Replay.Window
@@ -112,8 +127,12 @@ func (s *SA) put(p []byte) error {
 	if w > 255 {
 		return &FormatError{Field: "replay window", Err: ErrRange}
 	}
-	p[saWindow] = byte(w)
-	p[saFlags] = byte(s.Flags)
+	be.PutUint16(p[saMode:], uint16(s.Mode)<<8|uint16(w)) // the window follows the mode
+	const flagsAndPad = sizeSA - saFlags                  // 4 or 8
+	be.PutUint32(p[saFlags:], uint32(s.Flags)<<24)
+	if flagsAndPad > 4 {
+		be.PutUint32(p[sizeSA-4:], 0)
+	}
 	return nil
 }
 
@@ -368,12 +387,19 @@ func appendAlgo2(b []byte, t AttrType, name string, key []byte, bits uint32) ([]
 	if len(key) > maxKey || len(name) > 63 {
 		return b, algoError(t, key)
 	}
-	b, p := rawAttr(b, t, sizeAlgoAuth+len(key))
-	*(*[64]byte)(p) = [64]byte{}
-	copy(p[:64], name)
-	ne.PutUint32(p[64:], uint32(len(key))*8)
-	ne.PutUint32(p[68:], bits)
-	copy(p[sizeAlgoAuth:], key)
+	n, size := len(b), 4+sizeAlgoAuth+align(len(key))
+	if cap(b)-n < size {
+		b = slices.Grow(b, size)
+	}
+	b = b[:n+size]
+	ne.PutUint32(b[len(b)-4:], 0) // padding
+	p := (*[4 + sizeAlgoAuth]byte)(b[n:])
+	putAttrHeader((*[4]byte)(p[:]), t, 4+sizeAlgoAuth+len(key))
+	*(*[64]byte)(p[4:]) = [64]byte{}
+	copy(p[4:68], name)
+	ne.PutUint32(p[68:], uint32(len(key))*8)
+	ne.PutUint32(p[72:], bits)
+	copy(b[n+4+sizeAlgoAuth:], key)
 	return b, nil
 }
 
@@ -418,9 +444,15 @@ func appendOffload(b []byte, o Offload) []byte {
 }
 
 func appendMark(b []byte, m Mark) []byte {
-	b, p := rawAttr(b, AttrMark, 8)
-	ne.PutUint32(p, m.Value)
-	ne.PutUint32(p[4:], m.Mask)
+	n := len(b)
+	if cap(b)-n < 12 {
+		b = slices.Grow(b, 12)
+	}
+	b = b[:n+12]
+	p := (*[12]byte)(b[n:])
+	putAttrHeader((*[4]byte)(p[:]), AttrMark, 12)
+	ne.PutUint32(p[4:], m.Value)
+	ne.PutUint32(p[8:], m.Mask)
 	return b
 }
 

@@ -77,10 +77,7 @@ func (s *Selector) put(p []byte) error {
 		putAddr(p[16:], s.Src.Addr())
 		p[43] = bits(s.Src)
 	}
-	be.PutUint16(p[32:], s.DstPort.Value)
-	be.PutUint16(p[34:], s.DstPort.Mask)
-	be.PutUint16(p[36:], s.SrcPort.Value)
-	be.PutUint16(p[38:], s.SrcPort.Mask)
+	be.PutUint64(p[32:], uint64(s.DstPort.Value)<<48|uint64(s.DstPort.Mask)<<32|uint64(s.SrcPort.Value)<<16|uint64(s.SrcPort.Mask))
 	ne.PutUint16(p[40:], uint16(f))
 	p[44] = s.Proto
 	ne.PutUint32(p[48:], uint32(s.IfIndex))

@@ -208,11 +208,21 @@ func rawAttr(b []byte, t AttrType, n int) (all, data []byte) {
 	return b, p[4 : 4+n : 4+n]
 }
 
-func appendU32(b []byte, t AttrType, v uint32) []byte {
-	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0)
-	p := b[len(b)-8:]
-	ne.PutUint16(p, 8)
+// putAttrHeader writes the length of an attribute, header included, and its
+// type.
+func putAttrHeader(p *[4]byte, t AttrType, n int) {
+	ne.PutUint16(p[:], uint16(n))
 	ne.PutUint16(p[2:], uint16(t))
+}
+
+func appendU32(b []byte, t AttrType, v uint32) []byte {
+	n := len(b)
+	if cap(b)-n < 8 {
+		b = slices.Grow(b, 8)
+	}
+	b = b[:n+8]
+	p := (*[8]byte)(b[n:])
+	putAttrHeader((*[4]byte)(p[:]), t, 8)
 	ne.PutUint32(p[4:], v)
 	return b
 }
@@ -247,6 +257,14 @@ func putAddr(p []byte, a netip.Addr) {
 	// AppendBinary is the way without a detour through an array, which costs a
 	// stall. The capacity keeps a zone out.
 	_, _ = a.AppendBinary(p[:0:min(len(p), 16)])
+}
+
+// putWhole is putAddr for memory that was not cleared.
+func putWhole(p *[16]byte, a netip.Addr) {
+	if !a.Is6() {
+		*p = [16]byte{}
+	}
+	_, _ = a.AppendBinary(p[:0])
 }
 
 // getAddr reads an address of a known family. The family alone decides,
