@@ -57,7 +57,8 @@ type block struct {
 	// Of the frame in work.
 	word     [2]uint64
 	diff     [longBits]float32
-	zr, zi   [2 * longBits]float32
+	zr, zi   [2*longBits + 10]float32 // the last ten are scratch
+	pairs    [2 * maxSpan]float32     // I and Q in turn
 	wr, wi   [longBits]float32
 	xa, xb   [longBits]float32
 	refR     [longBits]float32

@@ -49,11 +49,12 @@ func newFlipper() *flipper {
 
 // weakest fills order and weight with the k bits of llr, from index from on,
 // that are the least reliable, in rising order, and returns how many there are.
-func (f *flipper) weakest(llr []float32, from, k int) int {
+// Those dearer than limit are left out.
+func (f *flipper) weakest(llr []float32, from, k int, limit float32) int {
 	n := 0
 	for i := from; i < len(llr); i++ {
 		w := abs32(llr[i])
-		if n == k && w >= f.weight[n-1] {
+		if w > limit || n == k && w >= f.weight[n-1] {
 			continue
 		}
 		if n < k {
@@ -200,7 +201,7 @@ func (f *flipper) certify(r *reading, depth int, score float32) {
 		// for the judge.
 		llr = llr[:shortBits-codeBits]
 	}
-	f.prepare(f.weakest(llr, 0, depth), r.bits, limit, wholeParity)
+	f.prepare(f.weakest(llr, 0, depth, limit), r.bits, limit, wholeParity)
 	mask, cost, ok := f.search(modes.Remainder(h[:r.bits/8]), limit)
 	if !ok || mask == 0 {
 		return

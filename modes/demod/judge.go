@@ -298,7 +298,7 @@ func (j *judge) searchClear(r *reading, hard [14]byte, df uint32) bool {
 	if limit <= 0 {
 		return false
 	}
-	j.flip.prepare(j.flip.weakest(llr, 5, j.lim.depth), r.bits, limit, keep)
+	j.flip.prepare(j.flip.weakest(llr, 5, j.lim.depth, limit), r.bits, limit, keep)
 	mask, cost, ok := j.flip.search(modes.Remainder(hard[:r.bits/8])&keep, limit)
 	if !ok {
 		return false
@@ -325,7 +325,7 @@ func (j *judge) searchParity(r *reading, hard [14]byte) bool {
 	if limit <= 0 || !r.quiet {
 		return false
 	}
-	j.flip.prepare(j.flip.weakest(r.llr[:r.bits], 0, j.lim.depth), r.bits, limit, wholeParity)
+	j.flip.prepare(j.flip.weakest(r.llr[:r.bits], 0, j.lim.depth, limit), r.bits, limit, wholeParity)
 	remainder := modes.Remainder(hard[:r.bits/8])
 	var mask uint32
 	found := false

@@ -35,3 +35,19 @@ func bytes4(re, im *float32, src *byte, n int, scale, zero float32)
 //
 //go:noescape
 func dot4(re, im, taps *float32, n int) (x, y float32)
+
+// interleave4 writes n samples, a multiple of four, as pairs of I and Q.
+//
+//go:noescape
+func interleave4(z, re, im *float32, n int)
+
+// matchReal applies taps to n places, an even number, stride samples apart, of
+// the pairs at z, and writes to zr and zi at each period.
+//
+//go:noescape
+func matchReal(zr, zi, z *float32, taps *[mfTaps]float32, n, stride, period int)
+
+// matchComplex is matchReal with complex taps, conjugate.
+//
+//go:noescape
+func matchComplex(zr, zi, z *float32, taps *[mfTaps]complex64, n, stride, period int)

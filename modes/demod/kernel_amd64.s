@@ -371,3 +371,200 @@ sum:
 	ADDSS X2, X1
 	MOVSS X1, y+36(FP)
 	RET
+
+// func interleave4(z, re, im *float32, n int)
+// n is a multiple of four.
+TEXT ·interleave4(SB), NOSPLIT, $0-32
+	MOVQ z+0(FP), DI
+	MOVQ re+8(FP), SI
+	MOVQ im+16(FP), DX
+	MOVQ n+24(FP), CX
+more:
+	SUBQ $4, CX
+	JLT over
+	MOVUPS (SI), X0
+	MOVUPS (DX), X1
+	MOVAPS X0, X2
+	UNPCKLPS X1, X0
+	UNPCKHPS X1, X2
+	MOVUPS X0, (DI)
+	MOVUPS X2, 16(DI)
+	ADDQ $16, SI
+	ADDQ $16, DX
+	ADDQ $32, DI
+	JMP more
+over:
+	RET
+
+// STORE2 puts I and Q of the chip at R8, R9 and of the next of its phase, R11
+// bytes behind.
+#define STORE2 \
+	MOVSS X0, (R8) \
+	MOVHLPS X0, X1 \
+	MOVSS X1, (R8)(R11*1) \
+	SHUFPS $0xF5, X0, X0 \
+	MOVSS X0, (R9) \
+	MOVHLPS X0, X1 \
+	MOVSS X1, (R9)(R11*1) \
+	LEAQ (R8)(R11*2), R8 \
+	LEAQ (R9)(R11*2), R9 \
+	LEAQ (SI)(R10*2), SI
+
+// func matchReal(zr, zi, z *float32, taps *[6]float32, n, stride, period int)
+// n is even.
+TEXT ·matchReal(SB), NOSPLIT, $0-56
+	MOVQ zr+0(FP), R8
+	MOVQ zi+8(FP), R9
+	MOVQ z+16(FP), SI
+	MOVQ taps+24(FP), AX
+	MOVQ n+32(FP), CX
+	MOVQ stride+40(FP), R10
+	SHLQ $3, R10
+	MOVQ period+48(FP), R11
+	SHLQ $2, R11
+	MOVSS 0(AX), X8
+	SHUFPS $0, X8, X8
+	MOVSS 4(AX), X9
+	SHUFPS $0, X9, X9
+	MOVSS 8(AX), X10
+	SHUFPS $0, X10, X10
+	MOVSS 12(AX), X11
+	SHUFPS $0, X11, X11
+	MOVSS 16(AX), X12
+	SHUFPS $0, X12, X12
+	MOVSS 20(AX), X13
+	SHUFPS $0, X13, X13
+more:
+	SUBQ $2, CX
+	JLT over
+	MOVSD 0(SI), X0
+	MOVHPS 0(SI)(R10*1), X0
+	MULPS X8, X0
+	MOVSD 8(SI), X1
+	MOVHPS 8(SI)(R10*1), X1
+	MULPS X9, X1
+	MOVSD 16(SI), X2
+	MOVHPS 16(SI)(R10*1), X2
+	MULPS X10, X2
+	MOVSD 24(SI), X3
+	MOVHPS 24(SI)(R10*1), X3
+	MULPS X11, X3
+	MOVSD 32(SI), X4
+	MOVHPS 32(SI)(R10*1), X4
+	MULPS X12, X4
+	MOVSD 40(SI), X5
+	MOVHPS 40(SI)(R10*1), X5
+	MULPS X13, X5
+	ADDPS X1, X0
+	ADDPS X2, X0
+	ADDPS X3, X0
+	ADDPS X4, X0
+	ADDPS X5, X0
+	STORE2
+	JMP more
+over:
+	RET
+
+DATA minusQ<>+0(SB)/8, $0x8000000000000000
+DATA minusQ<>+8(SB)/8, $0x8000000000000000
+GLOBL minusQ<>(SB), RODATA|NOPTR, $16
+
+// func matchComplex(zr, zi, z *float32, taps *[6]complex64, n, stride, period int)
+// n is even.
+TEXT ·matchComplex(SB), NOSPLIT, $0-56
+	MOVQ zr+0(FP), R8
+	MOVQ zi+8(FP), R9
+	MOVQ z+16(FP), SI
+	MOVQ taps+24(FP), AX
+	MOVQ n+32(FP), CX
+	MOVQ stride+40(FP), R10
+	SHLQ $3, R10
+	MOVQ period+48(FP), R11
+	SHLQ $2, R11
+	MOVUPS minusQ<>(SB), X15
+	MOVSS 0(AX), X3
+	SHUFPS $0, X3, X3
+	MOVSS 4(AX), X9
+	SHUFPS $0, X9, X9
+	XORPS X15, X9 // for I and, negative, for Q
+	MOVSS 8(AX), X4
+	SHUFPS $0, X4, X4
+	MOVSS 12(AX), X10
+	SHUFPS $0, X10, X10
+	XORPS X15, X10 // for I and, negative, for Q
+	MOVSS 16(AX), X5
+	SHUFPS $0, X5, X5
+	MOVSS 20(AX), X11
+	SHUFPS $0, X11, X11
+	XORPS X15, X11 // for I and, negative, for Q
+	MOVSS 24(AX), X6
+	SHUFPS $0, X6, X6
+	MOVSS 28(AX), X12
+	SHUFPS $0, X12, X12
+	XORPS X15, X12 // for I and, negative, for Q
+	MOVSS 32(AX), X7
+	SHUFPS $0, X7, X7
+	MOVSS 36(AX), X13
+	SHUFPS $0, X13, X13
+	XORPS X15, X13 // for I and, negative, for Q
+	MOVSS 40(AX), X8
+	SHUFPS $0, X8, X8
+	MOVSS 44(AX), X14
+	SHUFPS $0, X14, X14
+	XORPS X15, X14 // for I and, negative, for Q
+more:
+	SUBQ $2, CX
+	JLT over
+	XORPS X0, X0
+	MOVSD 0(SI), X1
+	MOVHPS 0(SI)(R10*1), X1
+	MOVAPS X1, X2
+	SHUFPS $0xB1, X2, X2
+	MULPS X3, X1
+	MULPS X9, X2
+	ADDPS X2, X1
+	ADDPS X1, X0
+	MOVSD 8(SI), X1
+	MOVHPS 8(SI)(R10*1), X1
+	MOVAPS X1, X2
+	SHUFPS $0xB1, X2, X2
+	MULPS X4, X1
+	MULPS X10, X2
+	ADDPS X2, X1
+	ADDPS X1, X0
+	MOVSD 16(SI), X1
+	MOVHPS 16(SI)(R10*1), X1
+	MOVAPS X1, X2
+	SHUFPS $0xB1, X2, X2
+	MULPS X5, X1
+	MULPS X11, X2
+	ADDPS X2, X1
+	ADDPS X1, X0
+	MOVSD 24(SI), X1
+	MOVHPS 24(SI)(R10*1), X1
+	MOVAPS X1, X2
+	SHUFPS $0xB1, X2, X2
+	MULPS X6, X1
+	MULPS X12, X2
+	ADDPS X2, X1
+	ADDPS X1, X0
+	MOVSD 32(SI), X1
+	MOVHPS 32(SI)(R10*1), X1
+	MOVAPS X1, X2
+	SHUFPS $0xB1, X2, X2
+	MULPS X7, X1
+	MULPS X13, X2
+	ADDPS X2, X1
+	ADDPS X1, X0
+	MOVSD 40(SI), X1
+	MOVHPS 40(SI)(R10*1), X1
+	MOVAPS X1, X2
+	SHUFPS $0xB1, X2, X2
+	MULPS X8, X1
+	MULPS X14, X2
+	ADDPS X2, X1
+	ADDPS X1, X0
+	STORE2
+	JMP more
+over:
+	RET

@@ -27,10 +27,45 @@ func (b *block) bin(omega float32) int {
 	return min(max(int(math.Round(hz/offsetStep)), -offsetBins), offsetBins) + offsetBins
 }
 
+// maxSpan is more than the samples of a frame's data at 2.4 Msps.
+const maxSpan = 304
+
 // matched fills zr and zi with the matched filter's output at each data chip.
 func (b *block) matched(start, bits, bin int) {
 	t := b.t
 	u := start + firstDataChip*t.chipStep
+	if !haveKernels {
+		b.matchedGeneric(u, bits, bin)
+		return
+	}
+	// Five chips are six samples at 2.4 Msps, so each fifth chip has the same
+	// taps. At 2.0 Msps all have.
+	period := 5
+	if t.chipStep%subPhases == 0 {
+		period = 1
+	}
+	stride := period * t.chipStep / subPhases // samples
+	from := u/subPhases - mfBefore
+	end := (u+(2*bits+2*period)*t.chipStep)/subPhases + mfTaps
+	z := b.pairs[:2*((end-from+3)&^3)]
+	re, im := b.re[from:from+len(z)/2], b.im[from:from+len(z)/2]
+	interleave4(&z[0], &re[0], &im[0], len(re))
+	for c := range period {
+		n, p := u/subPhases-mfBefore-from, u%subPhases
+		count := (2*bits - c + period - 1) / period
+		count += count & 1 // in twos; zr and zi have room
+		if bin == offsetBins {
+			matchReal(&b.zr[c], &b.zi[c], &z[2*n], &t.realTaps[p], count, stride, period)
+		} else {
+			matchComplex(&b.zr[c], &b.zi[c], &z[2*n], &t.taps[bin][p], count, stride, period)
+		}
+		u += t.chipStep
+	}
+}
+
+// matchedGeneric is matched in plain Go; u is the place of the first chip.
+func (b *block) matchedGeneric(u, bits, bin int) {
+	t := b.t
 	zr, zi := b.zr[:2*bits], b.zi[:2*bits]
 	zi = zi[:len(zr)]
 	n, p := u/subPhases, u%subPhases
@@ -40,14 +75,16 @@ func (b *block) matched(start, bits, bin int) {
 		im := b.im[n-mfBefore:][:mfTaps]
 		if bin == offsetBins {
 			h := &t.realTaps[p]
-			zr[c] = h[0]*re[0] + h[1]*re[1] + h[2]*re[2] + h[3]*re[3] + h[4]*re[4] + h[5]*re[5]
-			zi[c] = h[0]*im[0] + h[1]*im[1] + h[2]*im[2] + h[3]*im[3] + h[4]*im[4] + h[5]*im[5]
+			zr[c] = float32(h[0]*re[0]) + float32(h[1]*re[1]) + float32(h[2]*re[2]) +
+				float32(h[3]*re[3]) + float32(h[4]*re[4]) + float32(h[5]*re[5])
+			zi[c] = float32(h[0]*im[0]) + float32(h[1]*im[1]) + float32(h[2]*im[2]) +
+				float32(h[3]*im[3]) + float32(h[4]*im[4]) + float32(h[5]*im[5])
 		} else {
 			h := &t.taps[bin][p]
 			var x, y float32
 			for k, v := range h {
-				x += real(v)*re[k] + imag(v)*im[k]
-				y += real(v)*im[k] - imag(v)*re[k]
+				x += float32(real(v)*re[k]) + float32(imag(v)*im[k])
+				y += float32(real(v)*im[k]) - float32(imag(v)*re[k])
 			}
 			zr[c], zi[c] = x, y
 		}
