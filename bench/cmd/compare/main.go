@@ -1,15 +1,17 @@
 // Command compare runs every comparison of the signalbox libraries with their
 // peers that can run on this machine, each after a check that both sides give
-// the right answers, and writes the tables into README.md and the plots into
-// the folder plots beside it. Run it in the folder bench:
+// the right answers, and writes tables into the README files of the repository,
+// between markers, and plots into bench/plots. Run it in the folder bench:
 //
-//	go run ./cmd/compare              # everything; as root; some 20 minutes
-//	go run ./cmd/compare -list
+//	go run ./cmd/compare              # everything; as root
+//	go run ./cmd/compare -list        # the sections, what they need, how long they take
 //	go run ./cmd/compare -only nat64,xfrm
 //	go run ./cmd/compare -quick -out elsewhere
 //
-// It ends with status 1 if a check or a measurement failed, and with 0 if
-// some peers could not run here: those are listed.
+// Each section is written as soon as it is done. One that fails leaves what
+// the files say of it, and the others run all the same; the command then ends
+// with status 1, and after a misuse with 2. Peers that cannot run here are
+// listed and are no failure.
 package main
 
 import (
@@ -35,14 +37,18 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	only := fs.String("only", "", "run only these `sections`, with commas between them; README.md keeps the others")
+	only := fs.String("only", "", "run only these `sections`, with commas between them; the files keep the others")
 	quick := fs.Bool("quick", false, "short runs that show that everything works; the figures say little")
 	list := fs.Bool("list", false, "list the sections and what they need")
-	out := fs.String("out", "", "write README.md and plots into this `folder`; default the bench module's own,\nwith -quick a temporary one, whose name is printed")
+	out := fs.String("out", "", "write into copies of the README files in this `folder`; default the repository\nitself, with -quick a temporary folder, whose name is printed")
 	raw := fs.String("raw", "", "write the output of every command into this `folder`, for benchstat")
+	show := fs.Bool("progress", false, "print what is done now, command by command, where standard error is no terminal, too")
+	sections := compare.Sections()
 	usage := func(w io.Writer) {
 		fmt.Fprint(w, "usage: compare [-only names] [-quick] [-out folder] [-raw folder]\n       compare -list\n\n"+
-			"Runs the comparisons with peers, each after a check of right answers, and\nwrites tables and plots.\n\n")
+			"Runs the comparisons with peers, each after a check of right answers, and\nwrites tables and plots. Sections and how long they take on two quiet cores:\n\n")
+		describe(w, sections, false)
+		fmt.Fprintln(w)
 		fs.SetOutput(w)
 		fs.PrintDefaults()
 	}
@@ -57,15 +63,8 @@ func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "compare: unexpected argument %q\n", fs.Arg(0))
 		return 2
 	}
-	sections := compare.Sections()
 	if *list {
-		for _, s := range sections {
-			needs := s.Needs
-			if needs == "" {
-				needs = "nothing but Go"
-			}
-			fmt.Fprintf(stdout, "%-12s %s; needs %s\n", s.Name, s.Title, needs)
-		}
+		describe(stdout, sections, true)
 		return 0
 	}
 	if *only != "" {
@@ -94,7 +93,7 @@ func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 		return 1
 	}
 	if o.Out == "" {
-		if o.Out = o.Bench; o.Quick { // rough figures never replace good ones by accident
+		if o.Out = o.Root; o.Quick { // rough figures never replace good ones by accident
 			if o.Out, err = os.MkdirTemp("", "compare"); err != nil {
 				fmt.Fprintf(stderr, "compare: %v\n", err)
 				return 1
@@ -105,12 +104,12 @@ func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	clear := func() {}
 	if f, ok := stderr.(*os.File); ok && terminal(f) {
 		o.Progress, clear = progress(f)
+	} else if *show {
+		o.Progress = func(what string) { fmt.Fprintf(stderr, "%s %s\n", time.Now().Format(time.TimeOnly), what) }
 	}
-	outcomes, err := compare.Run(ctx, o, sections)
-	clear()
-	status := 0
-	var total time.Duration
-	for _, c := range outcomes {
+	status, total := 0, time.Duration(0)
+	o.Done = func(c compare.Outcome) {
+		clear()
 		total += c.Took
 		switch {
 		case c.Err == nil:
@@ -123,12 +122,28 @@ func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 			status = 1
 		}
 	}
+	_, err = compare.Run(ctx, o, sections)
+	clear()
 	fmt.Fprintf(stdout, "%-12s %6.1f s\n", "total", total.Seconds())
 	if err != nil {
 		fmt.Fprintf(stderr, "compare: %v\n", err)
 		status = 1
 	}
 	return status
+}
+
+// describe lists sections, with what they need if that is asked for.
+func describe(w io.Writer, sections []compare.Section, needs bool) {
+	var total time.Duration
+	for _, s := range sections {
+		total += s.Takes
+		fmt.Fprintf(w, "  %-12s %7s  %s", s.Name, compare.Length(s.Takes), s.Title)
+		if needs && s.Needs != "" {
+			fmt.Fprintf(w, "; needs %s", s.Needs)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "  %-12s %7s\n", "all", compare.Length(total))
 }
 
 func moduleFolder(ctx context.Context, path string) (string, error) {
@@ -145,7 +160,8 @@ func terminal(f *os.File) bool {
 	return err == nil && st.Mode()&os.ModeCharDevice != 0
 }
 
-// progress shows one line and for how long it has been true.
+// progress shows one line and for how long it has been true, until it is
+// cleared, for as long as the program runs.
 func progress(w io.Writer) (show func(string), clear func()) {
 	var mu sync.Mutex
 	what, since := "", time.Now()
@@ -155,19 +171,13 @@ func progress(w io.Writer) (show func(string), clear func()) {
 		}
 		fmt.Fprintf(w, "\r%s (%d s)\x1b[K", what, int(time.Since(since).Seconds()))
 	}
-	tick, done := time.NewTicker(time.Second), make(chan struct{})
 	go func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-				mu.Lock()
-				if what != "" {
-					print()
-				}
-				mu.Unlock()
+		for range time.Tick(time.Second) {
+			mu.Lock()
+			if what != "" {
+				print()
 			}
+			mu.Unlock()
 		}
 	}()
 	show = func(s string) {
@@ -177,10 +187,9 @@ func progress(w io.Writer) (show func(string), clear func()) {
 		print()
 	}
 	clear = func() {
-		tick.Stop()
-		close(done)
 		mu.Lock()
 		defer mu.Unlock()
+		what = ""
 		fmt.Fprint(w, "\r\x1b[K")
 	}
 	return show, clear

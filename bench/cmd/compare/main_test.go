@@ -12,7 +12,8 @@ func TestCommandLine(t *testing.T) {
 		stdout, stderr string
 	}{
 		{"-h", 0, "usage: compare", ""},
-		{"-list", 0, "nat64: one packet; needs nothing but Go", ""},
+		{"-h", 0, "  all ", ""},
+		{"-list", 0, "40 s  nat64: one packet\n", ""},
 		{"-only nat64,nothing", 2, "", `compare: no section "nothing"; see -list`},
 		{"-nonsense", 2, "", "compare: flag provided but not defined: -nonsense"},
 		{"nat64", 2, "", `compare: unexpected argument "nat64"`},

@@ -54,7 +54,7 @@ func (r *Report) run(in place, words []string) (string, error) {
 		cmd.Dir = r.Root
 	}
 	cmd.Env = env
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	asGroup(cmd)
 	cmd.WaitDelay = 10 * time.Second
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

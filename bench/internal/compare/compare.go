@@ -17,6 +17,11 @@ type Section struct {
 	Name, Title string
 	// Needs says what the whole of it takes besides Go, for a reader.
 	Needs string
+	// Takes is how long it takes on two quiet cores.
+	Takes time.Duration
+	// Pieces are names of tables and sentences that stand on other pages than
+	// the section, between markers with the name "section/piece".
+	Pieces []string
 	// Run measures and writes the report. An error leaves what README.md
 	// already says of the section in place.
 	Run func(r *Report) error
@@ -33,14 +38,17 @@ func Sections() []Section {
 type Options struct {
 	// Bench is the folder of the bench module, Root that of the libraries.
 	Bench, Root string
-	// Out gets README.md and plots.
+	// Out is the folder whose README files and bench/plots are written:
+	// Root itself, or one that gets copies of them.
 	Out string
 	// Raw gets the output of every command, for benchstat; "" for nowhere.
 	Raw string
 	// Quick makes short runs whose figures say little.
 	Quick bool
-	// Progress is called with what is being done now; nil for nobody.
+	// Progress is called with what is being done now, Done when a section is
+	// finished; nil for nobody.
 	Progress func(what string)
+	Done     func(Outcome)
 }
 
 // An Outcome is what became of a section.
@@ -53,13 +61,21 @@ type Outcome struct {
 // ErrNotRun is a section of which nothing could run here.
 var ErrNotRun = errors.New("not run")
 
-// Run runs sections one after the other and writes each into the README as
-// soon as it is done.
+// Run runs sections one after the other and writes each into the README files
+// as soon as it is done: an end before the last one loses nothing of those
+// before it. A section that hangs is ended.
 func Run(ctx context.Context, o Options, sections []Section) ([]Outcome, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	if err := os.MkdirAll(filepath.Join(o.Out, "plots"), 0o755); err != nil {
+	if o.Done == nil {
+		o.Done = func(Outcome) {}
+	}
+	pages, err := copyPages(o.Root, o.Out)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(o.Out, "bench", "plots"), 0o755); err != nil {
 		return nil, err
 	}
 	if o.Raw != "" {
@@ -69,25 +85,58 @@ func Run(ctx context.Context, o Options, sections []Section) ([]Outcome, error) 
 	}
 	var all []Outcome
 	for i, s := range sections {
-		start := time.Now()
-		r := &Report{Options: o, ctx: ctx, section: s.Name, place: fmt.Sprintf("%d/%d %s", i+1, len(sections), s.Name)}
-		r.begun, r.load = start, loadAverage()
-		err := r.inTemp(s.Run)
-		took := time.Since(start)
-		if err == nil && r.measured {
-			err = updateReadme(filepath.Join(o.Out, "README.md"), s.Name, r.block(s, took))
-		} else if err == nil {
-			err = fmt.Errorf("%w: %s", ErrNotRun, r.reasons())
-			if werr := noteReadme(filepath.Join(o.Out, "README.md"), s.Name, r.block(s, took)); werr != nil {
-				err = werr
-			}
-		}
-		all = append(all, Outcome{s.Name, took, err})
+		place := fmt.Sprintf("%d/%d %s, some %s", i+1, len(sections), s.Name, Length(s.Takes))
+		c := s.run(ctx, o, place, pages)
+		all = append(all, c)
+		o.Done(c)
 		if ctx.Err() != nil {
 			return all, ctx.Err()
 		}
 	}
 	return all, nil
+}
+
+// run runs one section and writes what it found.
+func (s Section) run(ctx context.Context, o Options, place string, pages []string) Outcome {
+	start := time.Now()
+	limit := max(10*time.Minute, 5*s.Takes)
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	r := &Report{Options: o, ctx: limited, section: s.Name, place: place, begun: start, load: loadAverage(), pieces: map[string]string{}}
+	err := r.inTemp(s.Run)
+	took := time.Since(start)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("still running after %s: %w", limit, err)
+	}
+	if err == nil && !r.measured {
+		err = fmt.Errorf("%w: %s", ErrNotRun, r.reasons())
+		// What another machine measured is worth more than the note that this
+		// one could not: only an empty place is filled.
+		if werr := updatePages(o.Out, pages, map[string]string{s.Name: r.block(s, took)}, empty); werr != nil {
+			err = werr
+		}
+		return Outcome{s.Name, took, err}
+	}
+	if err == nil {
+		blocks := map[string]string{s.Name: r.block(s, took)}
+		for _, name := range s.Pieces {
+			if text, ok := r.pieces[name]; ok {
+				blocks[s.Name+"/"+name] = text
+			} else if !r.Quick {
+				err = errors.Join(err, fmt.Errorf("nothing for %s/%s", s.Name, name))
+			}
+		}
+		err = errors.Join(err, updatePages(o.Out, pages, blocks, nil))
+	}
+	return Outcome{s.Name, took, err}
+}
+
+// Length formats a duration in minutes or seconds.
+func Length(d time.Duration) string {
+	if d < 90*time.Second {
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return fmt.Sprintf("%d min", int((d + 30*time.Second).Minutes()))
 }
 
 // A Report collects what a section found.
@@ -100,6 +149,7 @@ type Report struct {
 	load     string
 	measured bool
 	text     strings.Builder
+	pieces   map[string]string
 	commands []string
 	checks   []string
 	versions []string
@@ -126,31 +176,52 @@ func (r *Report) inTemp(run func(*Report) error) (err error) {
 func (r *Report) Printf(format string, args ...any) { fmt.Fprintf(&r.text, format, args...) }
 
 // Table adds a table of figures; a section that has none counts as not run.
-// Columns of figures are aligned to the right.
 func (r *Report) Table(header []string, rows [][]string) {
 	r.measured = true
-	r.Printf("\n| %s |\n|", strings.Join(header, " | "))
+	r.Printf("\n%s\n", table(header, rows))
+}
+
+// Piece sets the text of a piece. A piece that is a table says where it comes
+// from; a sentence stands in a text that does.
+func (r *Report) Piece(name, text string) {
+	if strings.HasPrefix(text, "|") || strings.HasPrefix(text, "```") {
+		text += fmt.Sprintf("\n*By `go run ./cmd/compare -only %s`, %s, %s; load average when it began %s.*\n", r.section, r.begun.Format(time.DateOnly), machine(), r.load)
+	}
+	r.pieces[name] = r.warning() + text
+}
+
+func (r *Report) warning() string {
+	if r.Quick {
+		return "**A quick run: the figures only show that everything works.**\n\n"
+	}
+	return ""
+}
+
+// table formats a table; columns of figures are aligned to the right.
+func table(header []string, rows [][]string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s |\n|", strings.Join(header, " | "))
 	for i := range header {
 		text := i == 0 || slices.ContainsFunc(rows, func(row []string) bool {
 			return i < len(row) && row[i] != "" && !strings.ContainsAny(row[i][:1], "-0123456789")
 		})
 		if text {
-			r.Printf("---|")
+			b.WriteString("---|")
 		} else {
-			r.Printf("--:|")
+			b.WriteString("--:|")
 		}
 	}
-	r.Printf("\n")
+	b.WriteString("\n")
 	for _, row := range rows {
-		r.Printf("| %s |\n", strings.Join(row, " | "))
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
 	}
-	r.Printf("\n")
+	return b.String()
 }
 
 // Plot writes an SVG and shows it in the README.
 func (r *Report) Plot(name, alt string, draw func(w io.Writer) error) error {
 	file := r.section + "-" + name + ".svg"
-	if err := writeFile(filepath.Join(r.Out, "plots", file), draw); err != nil {
+	if err := writeFile(filepath.Join(r.Out, "bench", "plots", file), draw); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	r.Printf("\n![%s](plots/%s)\n", alt, file)
@@ -172,9 +243,7 @@ func (r *Report) reasons() string {
 func (r *Report) block(s Section, took time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n", s.Title)
-	if r.Quick {
-		b.WriteString("**A quick run: the figures only show that everything works.**\n\n")
-	}
+	b.WriteString(r.warning())
 	b.WriteString(strings.Trim(r.text.String(), "\n") + "\n")
 	if len(r.missing) > 0 {
 		b.WriteString("\nNot run:\n\n")

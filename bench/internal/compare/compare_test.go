@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 const benchOutput = `goos: linux
@@ -50,67 +51,191 @@ func TestFigures(t *testing.T) {
 }
 
 func TestMergeKeepsTheRest(t *testing.T) {
-	text := newReadme()
+	text := "By hand.\n"
+	for _, name := range []string{"nat64", "xfrm/parts"} {
+		begin, end := markers(name)
+		text += begin + end
+	}
 	var err error
-	for _, step := range []struct{ section, block string }{{"xfrm", "one\n"}, {"nat64", "two\n"}, {"xfrm", "three"}} {
-		if text, err = merge(text, step.section, step.block); err != nil {
+	for _, step := range []struct{ name, block string }{{"xfrm/parts", "one\n"}, {"nat64", "two\n"}, {"xfrm", "nowhere"}, {"xfrm/parts", "three"}} {
+		if text, err = merge(text, step.name, step.block, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	text = strings.Replace(text, "# Peers", "By hand.\n# Peers", 1)
-	if text, err = merge(text, "xfrm", "four"); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(text, "one") || strings.Contains(text, "three") || !strings.Contains(text, "By hand.\n") {
+	if strings.Contains(text, "one") || strings.Contains(text, "nowhere") || !strings.HasPrefix(text, "By hand.\n<!-- ") {
 		t.Error(text)
 	}
-	if two, four := strings.Index(text, "two"), strings.Index(text, "four"); two < 0 || four < two {
-		t.Errorf("order: nat64 at %d, xfrm at %d", two, four)
+	if two, three := strings.Index(text, "two\n"), strings.Index(text, "three\n"); two < 0 || three < two {
+		t.Errorf("order: nat64 at %d, xfrm at %d", two, three)
 	}
-	if empty(text, "xfrm") || !empty(text, "keycard") || !empty(text, "unknown") {
-		t.Error("empty")
+	if got, err := merge(text, "nat64", "four", empty); err != nil || got != text {
+		t.Errorf("not empty, %v:\n%s", err, got)
 	}
 	begin, _ := markers("xfrm")
-	if _, err := merge("text\n"+begin+"no end", "xfrm", "x"); err == nil {
+	if _, err := merge("text\n"+begin+"no end", "xfrm", "x", nil); err == nil {
 		t.Error("a section without an end")
 	}
 }
 
-// A section that fails leaves what README.md says; one that cannot run fills
-// an empty place only.
+// Every section and piece has its place in a README of the repository, the
+// sections in bench/README.md in their order, and there is no other place.
+func TestPlaces(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	pages, err := copyPages(root, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	where := map[string]string{}
+	for _, page := range pages {
+		b, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			name, ok := strings.CutPrefix(line, "<!-- compare: ")
+			if name = strings.TrimSuffix(name, " -->\n"); ok && !strings.HasPrefix(name, "end of ") {
+				if where[name] != "" {
+					t.Errorf("%s: in %s and %s", name, where[name], page)
+				}
+				where[name] = page
+			}
+		}
+		for name := range where {
+			if _, err := merge(string(b), name, "", nil); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+	}
+	main, _ := os.ReadFile(filepath.Join(root, "bench", "README.md"))
+	at := 0
+	for _, s := range Sections() {
+		begin, _ := markers(s.Name)
+		i := strings.Index(string(main), begin)
+		if i < at {
+			t.Errorf("%s: no place in bench/README.md, or one before the section before it", s.Name)
+		}
+		at = i
+		delete(where, s.Name)
+		for _, p := range s.Pieces {
+			if where[s.Name+"/"+p] == "" {
+				t.Errorf("no place for %s/%s", s.Name, p)
+			}
+			delete(where, s.Name+"/"+p)
+		}
+	}
+	for name, page := range where {
+		t.Errorf("%s: a place for %s, which nobody makes", page, name)
+	}
+}
+
+// A section that fails leaves what the pages say; one that cannot run fills an
+// empty place only.
 func TestRun(t *testing.T) {
-	dir := t.TempDir()
-	measured := Section{Name: "nat64", Title: "T", Run: func(r *Report) error {
+	root, dir := t.TempDir(), t.TempDir()
+	page := func(folder string, names ...string) {
+		text := "By hand.\n"
+		for _, n := range names {
+			begin, end := markers(n)
+			text += begin + end
+		}
+		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, folder, "README.md"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page("bench", "nat64", "xfrm")
+	page("bench/nat64", "nat64/parts")
+	page("testdata")
+	measured := Section{Name: "nat64", Title: "T", Pieces: []string{"parts"}, Run: func(r *Report) error {
 		r.Table([]string{"a", "b"}, [][]string{{"x", "1"}})
 		r.NotRun("peer", "not here")
+		r.Piece("parts", table([]string{"c"}, [][]string{{"2"}}))
 		return r.Plot("p", "picture", drawBars("t", "u", false, []Bar{{"", "<x>", 1, "1"}}, nil))
 	}}
 	failing := Section{Name: "nat64", Title: "T", Run: func(r *Report) error {
 		r.Table([]string{"a"}, [][]string{{"wrong"}})
+		r.Piece("parts", "wrong")
 		return errors.New("broken")
+	}}
+	lacking := Section{Name: "xfrm", Title: "T", Pieces: []string{"parts"}, Run: func(r *Report) error {
+		r.Table([]string{"a"}, [][]string{{"3"}})
+		return nil
 	}}
 	missing := Section{Name: "nat64", Title: "T", Run: func(r *Report) error { r.NotRun("all", "no root"); return nil }}
 	other := Section{Name: "xfrm", Title: "T", Run: missing.Run}
-	out, err := Run(context.Background(), Options{Out: dir}, []Section{measured, failing, missing, other})
+	var done []string
+	o := Options{Root: root, Out: dir, Done: func(c Outcome) { done = append(done, c.Name) }}
+	out, err := Run(context.Background(), o, []Section{measured, failing, missing, other, lacking})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []error{nil, errors.New("broken"), ErrNotRun, ErrNotRun} {
+	for i, want := range []error{nil, errors.New("broken"), ErrNotRun, ErrNotRun, errors.New("nothing for xfrm/parts")} {
 		if got := out[i].Err; (got == nil) != (want == nil) || errors.Is(got, ErrNotRun) != errors.Is(want, ErrNotRun) {
 			t.Errorf("%d: %v, want %v", i, got, want)
 		}
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if strings.Join(done, " ") != "nat64 nat64 nat64 xfrm xfrm" {
+		t.Error(done)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "bench", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| x | 1 |", "- peer: not here", "(plots/nat64-p.svg)", "- all: no root"} {
+	for _, want := range []string{"By hand.\n", "| x | 1 |", "- peer: not here", "(plots/nat64-p.svg)", "| 3 |"} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("no %q in\n%s", want, b)
 		}
 	}
-	if strings.Contains(string(b), "wrong") || strings.Count(string(b), "- all: no root") != 1 {
+	if strings.Contains(string(b), "wrong") || strings.Contains(string(b), "- all: no root") {
 		t.Errorf("%s", b)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "bench", "nat64", "README.md")); err != nil || !strings.Contains(string(b), "| 2 |") || strings.Contains(string(b), "wrong") {
+		t.Errorf("%v\n%s", err, b)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "bench", "plots", "nat64-p.svg")); err != nil {
+		t.Error(err)
+	}
+	if left, _ := os.ReadFile(filepath.Join(root, "bench", "README.md")); strings.Contains(string(left), "| x |") {
+		t.Error("the repository was written")
+	}
+}
+
+// An interrupted run keeps what was done, and ends the programs that it started.
+func TestInterrupted(t *testing.T) {
+	root := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	begin, end := markers("xfrm")
+	if err := os.WriteFile(filepath.Join(root, "README.md"), []byte(begin+end), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	first := Section{Name: "xfrm", Run: func(r *Report) error { r.Table([]string{"a"}, [][]string{{"1"}}); return nil }}
+	second := Section{Name: "nat64", Run: func(r *Report) error {
+		cancel()
+		_, err := r.Command(inRoot, "sh", "-c", "sh -c 'sleep 100'; true")
+		return err
+	}}
+	start := time.Now()
+	out, err := Run(ctx, Options{Root: root, Bench: root, Out: root}, []Section{first, second, first})
+	if !errors.Is(err, context.Canceled) || len(out) != 2 || out[0].Err != nil || out[1].Err == nil || time.Since(start) > 9*time.Second {
+		t.Errorf("%v, %v after %v", out, err, time.Since(start))
+	}
+	if b, _ := os.ReadFile(filepath.Join(root, "README.md")); !strings.Contains(string(b), "| 1 |") {
+		t.Errorf("%s", b)
+	}
+}
+
+func TestOwnTable(t *testing.T) {
+	got := ownTable("goos: linux\npkg: signalbox.example/modes\nBenchmarkDecode/DF17-2 \t 10 \t 29.5 ns/op\t 0 B/op\t 0 allocs/op\n" +
+		"BenchmarkDecode/DF17-2 \t 10 \t 28.5 ns/op\t 0 B/op\t 0 allocs/op\nPASS\npkg: signalbox.example/modes/avr\nBenchmarkDecoder \t 1 \t 4200000 ns/op\t 239.4 MB/s\t 8 B/op\t 1 allocs/op\n")
+	for _, want := range []string{"| modes | Decode/DF17 | 28.5 ns |  | 0 |\n", "| modes/avr | Decoder | 4.20 ms | 239 MB/s | 1 |\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if ownTable("PASS\n") != "" {
+		t.Error("a table of nothing")
 	}
 }
 
@@ -204,6 +329,10 @@ func TestParseLogs(t *testing.T) {
 	if len(cs) != 2 || cs[0] != (programCost{"WKD tree, sq wkd generate", 9356, 5222, "137 MiB"}) || cs[1].name != "DANE text of 2000, ours" || cs[1].memory != "" {
 		t.Errorf("%+v", cs)
 	}
+	es := parseExchanges("    nat64_test.go:289: 1480 B 6->4=false  eam=0 33.1 ns (18.8x)  gopacket 622.3 ns (1.0x)\n    x_test.go:1: 66 B\n")
+	if len(es) != 1 || es[0].size != 1480 || es[0].way != "4 to 6" || es[0].ns["gopacket"] != 622.3 || es[0].ns["eam=0"] != 33.1 {
+		t.Errorf("%+v", es)
+	}
 	ns := parseCounts("            i_test.go:437: 25519: gpg sign cold: 26 APDUs\n   i_test.go:909: cold status: 6 APDUs\n")
 	if len(ns) != 2 || ns[0] != (count{"25519: gpg sign cold", 26}) || ns[1].n != 6 {
 		t.Errorf("%+v", ns)
@@ -275,7 +404,7 @@ func TestPlots(t *testing.T) {
 func TestSections(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range Sections() {
-		if s.Name == "" || s.Title == "" || s.Run == nil || seen[s.Name] || strings.ContainsAny(s.Name, " ,/") {
+		if s.Name == "" || s.Title == "" || s.Run == nil || s.Takes == 0 || seen[s.Name] || strings.ContainsAny(s.Name, " ,/") {
 			t.Errorf("%+v", s.Name)
 		}
 		seen[s.Name] = true

@@ -11,7 +11,8 @@ import (
 // A Benchmark is one name of the output of go test -bench with its figures,
 // one of each unit for every run.
 type Benchmark struct {
-	Name   string            // without "Benchmark", key=value parts and the number of processors
+	Full   string            // without "Benchmark" and the number of processors
+	Name   string            // and without key=value parts
 	Keys   map[string]string // the parts key=value of its name
 	Values map[string][]float64
 }
@@ -34,8 +35,9 @@ func ParseBench(out string) []*Benchmark {
 		b := byName[f[0]]
 		if b == nil {
 			b = &Benchmark{Keys: map[string]string{}, Values: map[string][]float64{}}
+			b.Full = procs.ReplaceAllString(strings.TrimPrefix(f[0], "Benchmark"), "")
 			var bare []string
-			for _, part := range strings.Split(procs.ReplaceAllString(strings.TrimPrefix(f[0], "Benchmark"), ""), "/") {
+			for _, part := range strings.Split(b.Full, "/") {
 				if k, v, ok := strings.Cut(part, "="); ok {
 					b.Keys[k] = v
 				} else {
@@ -109,6 +111,66 @@ func (r *Report) Measure(in place, words ...string) ([]*Benchmark, error) {
 		return nil, fmt.Errorf("%s: no benchmark in its output\n%s", strings.Join(words, " "), tail(out))
 	}
 	return all, nil
+}
+
+// Own measures benchmarks of the libraries' packages, which have no peer, and
+// returns a table of the best of some short runs.
+func (r *Report) Own(pattern string, packages ...string) (string, error) {
+	length, count := "20ms", "5"
+	if r.Quick {
+		length, count = "1ms", "1"
+	}
+	words := []string{"go", "test", "-run", "^$", "-bench", pattern, "-benchmem", "-benchtime", length, "-count", count, "-cpu", "1"}
+	out, err := r.Command(inRoot, append(words, packages...)...)
+	if err != nil {
+		return "", err
+	}
+	t := ownTable(out)
+	if t == "" {
+		return "", fmt.Errorf("no benchmark of %s in %s", pattern, strings.Join(packages, ", "))
+	}
+	return t, nil
+}
+
+// ownTable makes a table of the output of benchmarks of one or more packages.
+func ownTable(out string) string {
+	var rows [][]string
+	for i, part := range strings.Split(out, "\npkg: ") {
+		name, _, _ := strings.Cut(part, "\n")
+		if i == 0 {
+			continue // goos, goarch
+		}
+		name = strings.TrimPrefix(name, "signalbox.example/")
+		for _, b := range ParseBench(part) {
+			ns, ok := b.Least("ns/op")
+			if !ok {
+				continue
+			}
+			rate := ""
+			if v, ok := b.Most("MB/s"); ok {
+				rate = short(v) + " MB/s"
+			}
+			allocs, _ := b.Least("allocs/op")
+			rows = append(rows, []string{name, b.Full, inTime(ns), rate, whole(allocs)})
+		}
+	}
+	if rows == nil {
+		return ""
+	}
+	return table([]string{"package", "benchmark", "time", "rate", "allocations"}, rows)
+}
+
+// inTime formats nanoseconds.
+func inTime(ns float64) string {
+	switch {
+	case ns >= 1e9:
+		return short(ns/1e9) + " s"
+	case ns >= 1e6:
+		return short(ns/1e6) + " ms"
+	case ns >= 1e3:
+		return short(ns/1e3) + " µs"
+	}
+	return short(ns) + " ns"
 }
 
 // short formats a figure with three digits.

@@ -17,6 +17,7 @@ import (
 
 var card = Section{
 	Name: "keycard", Title: "keycard: commands and time", Needs: "root; pcscd, vsmartcard-vpcd, libpcsclite1, gnupg, scdaemon, iproute2",
+	Takes: 90 * time.Second, Pieces: []string{"parts"},
 	Run: runCard,
 }
 
@@ -203,5 +204,10 @@ func runCard(r *Report) error {
 	}
 	r.Printf("\nCommands (APDUs) that the card got for the same work, counted by the card, which has no KDF:\n")
 	r.Table([]string{"work", "signalbox", "gpg"}, rows)
+	own, err := r.Own(".", "./keycard", "./keycard/softcard")
+	if err != nil {
+		return err
+	}
+	r.Piece("parts", own)
 	return r.Plot("commands", "Commands that the card gets", drawBars("Commands that the card gets", "APDUs", false, bars, nil))
 }

@@ -1,9 +1,13 @@
 package compare
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 var modesSpeed = Section{
 	Name: "modes", Title: "modes: speed", Needs: "dump1090-mutability, the vectors (modes1.bin)",
+	Takes: 90 * time.Second, Pieces: []string{"parts"},
 	Run: runModes,
 }
 
@@ -65,6 +69,11 @@ func runModes(r *Report) error {
 	}
 	r.Printf("\nAVR text of 1,000 aircraft into the aircraft table:\n")
 	r.Table([]string{"text to aircraft", "million messages/s"}, rows)
+	own, err := r.Own(".", "./modes", "./modes/track", "./modes/avr", "./modes/beast", "./modes/sbs")
+	if err != nil {
+		return err
+	}
+	r.Piece("parts", own)
 	return nil
 }
 

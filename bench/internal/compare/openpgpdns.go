@@ -5,10 +5,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 var publishing = Section{
 	Name: "openpgpdns", Title: "openpgpdns: publishing keys", Needs: "sq, gpg, gpgconf (gpg-wks-client besides) for the programs",
+	Takes: 150 * time.Second, Pieces: []string{"parts"},
 	Run: runPublishing,
 }
 
@@ -71,6 +73,12 @@ func runPublishing(r *Report) error {
 		rows = append(rows, row)
 	}
 	r.Table([]string{"", "parse and filter", "to signalbox", "verify", "to signalbox"}, rows)
+
+	own, err := r.Own("Filter|Reader|Hash|Text|Verify|ExportDANE", "./openpgpdns")
+	if err != nil {
+		return err
+	}
+	r.Piece("parts", own)
 
 	r.NotRun("Hagrid, Mailvelope's key server, gpg's own WKD server", "servers with a database or mail; their publishing step cannot be timed alone")
 	if r.Quick {

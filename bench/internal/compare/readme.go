@@ -10,78 +10,88 @@ import (
 	"strings"
 )
 
-// A README holds each section between two comments; everything else in it is
-// written by hand.
-func markers(section string) (begin, end string) {
-	return "<!-- compare: " + section + " -->\n", "<!-- compare: end of " + section + " -->\n"
+// README files hold each section or piece between two comments; everything
+// else in them is written by hand.
+func markers(name string) (begin, end string) {
+	return "<!-- compare: " + name + " -->\n", "<!-- compare: end of " + name + " -->\n"
 }
 
-// newReadme is a README without figures; it fixes the order of the sections.
-func newReadme() string {
-	text := "# Peers side by side\n"
-	for _, s := range Sections() {
-		begin, end := markers(s.Name)
-		text += "\n" + begin + end
+// merge returns the text of a README with the block of a name replaced, where
+// it has a place for it. replace, where
+// there is one, says of the present block whether it is.
+func merge(readme, name, block string, replace func(old string) bool) (string, error) {
+	begin, end := markers(name)
+	before, rest, ok := strings.Cut(readme, begin)
+	if !ok {
+		return readme, nil
 	}
-	return text
+	old, after, ok := strings.Cut(rest, end)
+	if !ok {
+		return "", fmt.Errorf("no end of %s", name)
+	}
+	if replace != nil && !replace(old) {
+		return readme, nil
+	}
+	return before + begin + strings.TrimRight(block, "\n") + "\n" + end + after, nil
 }
 
-// merge returns the text of a README with a section's block replaced, or
-// added at the end.
-func merge(readme, section, block string) (string, error) {
-	begin, end := markers(section)
-	block = begin + strings.TrimRight(block, "\n") + "\n" + end
-	i := strings.Index(readme, begin)
-	if i < 0 {
-		if readme = strings.TrimRight(readme, "\n"); readme != "" {
-			readme += "\n\n"
+// empty reports whether a block has nothing yet.
+func empty(block string) bool { return strings.TrimSpace(block) == "" }
+
+// copyPages returns the README files below root that have markers, and copies
+// into out those that are not there yet.
+func copyPages(root, out string) (pages []string, err error) {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
 		}
-		return readme + block, nil
-	}
-	n := strings.Index(readme[i:], end)
-	if n < 0 {
-		return "", fmt.Errorf("README.md: no end of section %s", section)
-	}
-	return readme[:i] + block + readme[i+n+len(end):], nil
+		if d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if d.Name() != "README.md" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(text), "<!-- compare: ") {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		pages = append(pages, name)
+		target := filepath.Join(out, name)
+		if _, err := os.Stat(target); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(target, text, 0o644)
+	})
+	return pages, err
 }
 
-// empty reports whether a README has nothing yet about a section.
-func empty(readme, section string) bool {
-	begin, end := markers(section)
-	_, rest, ok := strings.Cut(readme, begin)
-	body, _, _ := strings.Cut(rest, end)
-	return !ok || strings.TrimSpace(body) == ""
-}
-
-func readReadme(path string) (string, error) {
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return newReadme(), nil
+// updatePages writes blocks into those pages that have places for them.
+func updatePages(out string, pages []string, blocks map[string]string, replace func(old string) bool) error {
+	var errs []error
+	for _, page := range pages {
+		path := filepath.Join(out, page)
+		b, err := os.ReadFile(path)
+		text := string(b)
+		for name, block := range blocks {
+			if err == nil {
+				text, err = merge(text, name, block, replace)
+			}
+		}
+		if err == nil && text != string(b) {
+			err = writeFile(path, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", page, err))
+		}
 	}
-	return string(b), err
-}
-
-// updateReadme replaces a section of a README.
-func updateReadme(path, section, block string) error {
-	old, err := readReadme(path)
-	if err != nil {
-		return err
-	}
-	text, err := merge(old, section, block)
-	if err != nil {
-		return err
-	}
-	return writeFile(path, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
-}
-
-// noteReadme fills a section only if it was empty: what another machine
-// measured is worth more than the note that this one could not.
-func noteReadme(path, section, block string) error {
-	old, err := readReadme(path)
-	if err != nil || !empty(old, section) {
-		return err
-	}
-	return updateReadme(path, section, block)
+	return errors.Join(errs...)
 }
 
 // writeFile replaces a file as a whole.

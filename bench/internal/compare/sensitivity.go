@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"gonum.org/v1/plot/plotter"
 )
 
 var sensitivity = Section{
 	Name: "sensitivity", Title: "modes: how weak a signal may be", Needs: "dump1090-mutability",
+	Takes: 2 * time.Minute, Pieces: []string{"more", "recordings", "falseframes"},
 	Run: runSensitivity,
 }
 
@@ -118,7 +120,7 @@ func runSensitivity(r *Report) error {
 		if err != nil {
 			return err
 		}
-		r.yieldTable(ys[:1], "Squitters, carriers up to "+offset+" kHz off")
+		r.Table(ys[0].table("Squitters, carriers up to " + offset + " kHz off"))
 		lines := append(ys[0].lines(), recordedYield[offset]...)
 		axes := Axes{Title: "Squitters found, carriers up to " + offset + " kHz off", X: "signal to noise, dB", Y: "per cent", YMax: 102, LegendLow: true}
 		if err := r.Plot(offset+"khz", axes.Title, drawLines(axes, lines)); err != nil {
@@ -139,13 +141,75 @@ func runSensitivity(r *Report) error {
 	}
 	r.Printf("\nOther kinds of signals, each up to 100 kHz off, 500 messages:\n")
 	for _, y := range ys {
-		r.yieldTable([]yield{y}, y.Series)
+		r.Table(y.table(y.Series))
 	}
+	return r.demodPieces()
+}
+
+// demodPieces makes what the page about the demodulator shows besides.
+func (r *Report) demodPieces() error {
+	more := ""
+	for _, c := range []struct{ title, flags string }{
+		{"up to 1,000 kHz off", "-n 500 -snr 8,9,10,11,12,14,17,20 -offset 1000 -series plain"},
+		{"2.0 Msps, up to 100 kHz off", "-n 500 -snr 6,7,8,9,10,12,14,20 -rate 2000000 -series plain"},
+		{"up to 100 kHz off", "-n 250 -snr 8,10,12,16,20 -series droop,dc,imbalance,clip,drop,overlap-weak,allcall"},
+	} {
+		out, err := r.Command(inRoot, append([]string{"go", "run", "./examples/sensitivity", "-seed", "7"}, strings.Fields(c.flags)...)...)
+		if err != nil {
+			return err
+		}
+		ys, err := parseYield(out)
+		if err != nil {
+			return err
+		}
+		for _, y := range ys {
+			more += table(y.table(y.Series+"; "+c.title)) + "\n"
+		}
+	}
+	r.Piece("more", more)
+
+	out, err := r.Check("recordings give the agreed frames", inRoot, "SIGNALBOX_REQUIRE=vectors", "go", "test", "-count=1", "-v", "-run", "^TestModes1$", "./modes/demod")
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	agreed := ""
+	for line := range strings.Lines(out) {
+		if m := recordingLine.FindStringSubmatch(line); m != nil {
+			name := m[1]
+			if m[2] == "2" {
+				name += ", `-repair 1`"
+			}
+			rows, agreed = append(rows, []string{name, m[3], m[4]}), m[5]
+		}
+	}
+	if rows == nil {
+		return fmt.Errorf("no figures in the log of TestModes1\n%s", tail(out))
+	}
+	r.Piece("recordings", table([]string{"modes1.bin", "messages", "of " + agreed + " frames that two receivers agree on"}, rows))
+
+	out, err = r.Check("noise gives no frame, signals at most one in 50,000 that nobody sent", inRoot, "SIGNALBOX_REQUIRE=noise,falseframes",
+		"go", "test", "-count=1", "-v", "-run", "IntegrationNoise|IntegrationFalseFrames", "./modes/demod")
+	if err != nil {
+		return err
+	}
+	noise, wrong := noiseLine.FindStringSubmatch(out), falseLine.FindStringSubmatch(out)
+	if noise == nil || wrong == nil {
+		return fmt.Errorf("no figures in the log of the test of false frames\n%s", tail(out))
+	}
+	r.Piece("falseframes", fmt.Sprintf("%s million samples of noise with 50 known addresses: no frame at any effort. Signals of 7 to 20 dB, three ranges of carrier\n"+
+		"offset, 2.0 and 2.4 Msps, every kind of reply, overlapping pairs: %s of %s accepted frames were not sent.\n", noise[1], wrong[1], wrong[2]))
 	return nil
 }
 
-func (r *Report) yieldTable(ys []yield, title string) {
-	y := ys[0]
+var (
+	recordingLine = regexp.MustCompile(`effort (\w+), repair (\d+): (\d+) messages, \d+ distinct, (\d+) of (\d+) agreed`)
+	noiseLine     = regexp.MustCompile(`(\d+) million samples`)
+	falseLine     = regexp.MustCompile(`(\d+) of (\d+) accepted frames were not sent`)
+)
+
+// table returns header and rows.
+func (y yield) table(title string) ([]string, [][]string) {
 	header := []string{title}
 	for _, db := range y.DB {
 		header = append(header, strconv.FormatFloat(db, 'g', -1, 64))
@@ -163,5 +227,5 @@ func (r *Report) yieldTable(ys []yield, title string) {
 		}
 		rows = append(rows, append(row, half))
 	}
-	r.Table(slices.Clip(header), rows)
+	return slices.Clip(header), rows
 }

@@ -5,10 +5,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 var xfrmMessages = Section{
 	Name: "xfrm", Title: "xfrm: messages and loading the kernel", Needs: "root, iproute2 for the kernel part",
+	Takes: 2 * time.Minute, Pieces: []string{"parts"},
 	Run: runXfrm,
 }
 
@@ -74,6 +76,11 @@ func runXfrm(r *Report) error {
 	}
 	r.Printf("Messages in memory, the least of many short runs (which leaves out most of what the peer costs the garbage collector):\n")
 	r.Table([]string{"", "signalbox, ns", "allocations", "vishvananda/netlink, ns", "allocations", "ratio"}, rows)
+	own, err := r.Own(".", "./xfrm")
+	if err != nil {
+		return err
+	}
+	r.Piece("parts", own)
 
 	if r.Quick {
 		r.NotRun("loading the kernel", "this was a quick run")

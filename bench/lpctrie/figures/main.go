@@ -49,6 +49,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func measure(out string, limit int, only string, stdout io.Writer) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
 	table, _, err := routes.Full()
 	if err != nil {
 		return err
