@@ -98,7 +98,6 @@ func sortRoutes(rs []codedRoute) []codedRoute {
 // the value plus one.
 type coder[V any] struct {
 	inline, integer bool
-	shift           uint8
 	max             uint32 // largest code
 	limit           uint64 // largest number to be inline
 	values          []V
@@ -112,7 +111,7 @@ type coder[V any] struct {
 func newCoder[V any](same func(a, b V) bool) *coder[V] {
 	c := &coder[V]{integer: inlineKind[V](), same: same}
 	if c.integer {
-		c.inline, c.shift, c.limit = true, inlineShift[V](), min(maxInline, maxOf[V]())
+		c.inline, c.limit = true, min(maxInline, maxOf[V]())
 	}
 	if plainComparable(reflect.TypeFor[V]()) {
 		c.byValue = map[any]uint32{}
@@ -122,7 +121,7 @@ func newCoder[V any](same func(a, b V) bool) *coder[V] {
 
 func (c *coder[V]) code(v V) uint32 {
 	if c.inline {
-		n := inlineNumber(v, c.shift)
+		n := inlineNumber(v)
 		if n <= c.limit {
 			c.max = max(c.max, uint32(n)+1)
 			return uint32(n) + 1
@@ -152,7 +151,7 @@ func (c *coder[V]) place(v V) uint32 {
 	next := uint32(len(c.values) + 1)
 	switch {
 	case c.integer:
-		n := inlineNumber(v, c.shift)
+		n := inlineNumber(v)
 		if code, ok := c.byNumber[n]; ok {
 			return code
 		}
@@ -176,7 +175,7 @@ func (c *coder[V]) recode(rs []codedRoute) {
 				if r.code >= maxInline+2 {
 					rs[i].code = r.code - (maxInline + 2)
 				} else {
-					rs[i].code = c.list(inlineValue[V](r.code-1, c.shift))
+					rs[i].code = c.list(inlineValue[V](r.code - 1))
 				}
 			}
 		}
@@ -236,44 +235,163 @@ func sweep(runs []run, rs []codedRoute, lengths bool) []run {
 	return runs
 }
 
-// A filler turns runs into the arrays of a snapshot. It is told the entry of
-// each /24 that differs from the one before, in order.
+// A filler turns runs into the arrays of a snapshot. It is told the code of
+// each /24 that differs from the one before, in order, the first /24 included.
 type filler struct {
-	entries, lengths []byte // entries has room behind the last
-	width            int
-	count            uint32 // entries so far
-	cells            []cell
-	topBits          [topCells]uint64
-	at               uint32 // /18 whose cell is being filled
-	marks            uint64 // its bits
-	base             uint32
+	entries  []byte // with room behind the last
+	lengths  []byte
+	width    int
+	prefixes bool   // lengths are wanted
+	count    uint32 // entries so far
+	code     uint32 // of the /24 that was told last
+	slen     uint8
+	fast     bool
+	filled   uint32 // fast: /24s that have their entries
+	top      *[1 << 16]uint16
+	bits     []uint64
+	nodes    []node
+	sizes    []uint16          // entries of each node
+	alike    map[uint64]uint16 // nodes that have one answer all over, by code and length
+	at       uint32            // /16 whose node is being made
+	marks    [4]uint64         // its /24s that begin an entry
+	first    uint32            // entries before its own
+	current  uint32            // number of the last entry that was told
 }
 
-func (f *filler) append(code uint32, slen uint8, lengths bool) {
+func (f *filler) append(code uint32, slen uint8) {
 	at := int(f.count) * f.width
-	if at+4 > len(f.entries) {
+	if at+f.width+3 > len(f.entries) {
 		f.entries = append(f.entries, make([]byte, len(f.entries)/4+64)...)
 	}
 	binary.LittleEndian.PutUint32(f.entries[at:], code) // the next covers what is too much
-	if lengths {
+	if f.prefixes {
 		f.lengths = append(f.lengths, slen)
 	}
 	f.count++
 }
 
-// flush stores the cell that is being filled.
-func (f *filler) flush() {
-	f.cells = append(f.cells, cell{uint32(f.marks), uint32(f.marks >> 32), f.base})
-	f.topBits[f.at>>6] |= 1 << (f.at & 63)
-	f.marks, f.base = 0, f.count-1
+// begin says that from a /24 on the code is another.
+func (f *filler) begin(slash24, code uint32, slen uint8) {
+	if f.fast {
+		f.fill(slash24)
+		f.code, f.slen = code, slen
+		return
+	}
+	if slash24>>8 != f.at {
+		f.close(slash24 >> 8)
+	}
+	if f.marks == ([4]uint64{}) && slash24&255 != 0 && f.current != f.count-1 {
+		// What the /16 begins with must be the entry before its own.
+		f.mark(f.at<<8, f.code, f.slen)
+	}
+	f.mark(slash24, code, slen)
 }
 
-func (f *filler) mark(slash24 uint32) {
-	if at := slash24 >> 6; at != f.at {
-		f.flush()
-		f.at = at
+func (f *filler) mark(slash24, code uint32, slen uint8) {
+	f.marks[slash24>>6&3] |= 1 << (slash24 & 63)
+	f.append(code, slen)
+	f.code, f.slen, f.current = code, slen, f.count-1
+}
+
+// close ends the /16 that is being made. From the next one after it that differs, the
+// caller goes on; those in between are like its end.
+func (f *filler) close(next uint32) {
+	switch w := f.marks; w {
+	case [4]uint64{}:
+		f.top[f.at] = f.uniform()
+	case [4]uint64{1}:
+		// One answer all over. If there is a node for it, it needs no entry.
+		if id, ok := f.alike[f.answer()]; ok {
+			f.count--
+			f.lengths = f.lengths[:max(len(f.lengths)-1, 0)]
+			f.current = f.nodes[id].base
+		}
+		f.top[f.at] = f.uniform()
+	default:
+		n := uint32(bits.OnesCount64(w[0]))
+		nd := node{base: f.first + n - 1}
+		for i := 1; i < 4; i++ {
+			n += uint32(bits.OnesCount64(w[i]))
+			nd.rank[i] = uint8(f.first + n - 1 - nd.base)
+		}
+		f.top[f.at] = uint16(len(f.nodes))
+		f.nodes = append(f.nodes, nd)
+		f.bits = append(f.bits, w[0]>>1, w[1]>>1, w[2]>>1, w[3]>>1)
+		f.sizes = append(f.sizes, uint16(n))
 	}
-	f.marks |= 1 << (slash24 & 63)
+	if f.at+1 < next {
+		id := f.uniform()
+		for i := f.at + 1; i < next; i++ {
+			f.top[i] = id
+		}
+	}
+	f.at, f.marks, f.first = next, [4]uint64{}, f.count
+}
+
+func (f *filler) answer() uint64 {
+	if !f.prefixes {
+		return uint64(f.code)
+	}
+	return uint64(f.code)<<8 | uint64(f.slen)
+}
+
+// uniform returns the node that has the current answer all over.
+func (f *filler) uniform() uint16 {
+	id, ok := f.alike[f.answer()]
+	if !ok {
+		id = uint16(len(f.nodes))
+		f.alike[f.answer()] = id
+		f.nodes = append(f.nodes, node{base: f.current})
+		f.bits = append(f.bits, 0, 0, 0, 0)
+		f.sizes = append(f.sizes, 0)
+	}
+	return id
+}
+
+// sorted returns the nodes and their bits in the order of size, the largest
+// first, in slices that fit.
+func (f *filler) sorted() ([]node, []uint64) {
+	var at [258]uint32 // where the next node of a size belongs, by 256 - size
+	for _, n := range f.sizes {
+		at[257-n]++
+	}
+	for i := 1; i < len(at); i++ {
+		at[i] += at[i-1]
+	}
+	nodes, words := make([]node, len(f.nodes)), make([]uint64, len(f.bits))
+	to := make([]uint16, len(f.nodes))
+	for i, n := range f.sizes {
+		j := at[256-n]
+		at[256-n]++
+		nodes[j], to[i] = f.nodes[i], uint16(j)
+		copy(words[4*j:4*j+4], f.bits[4*i:])
+	}
+	for i, n := range f.top {
+		f.top[i] = to[n]
+	}
+	return nodes, words
+}
+
+// fill gives the /24s of the fast layout up to the one given the entry of the code
+// that was told last.
+func (f *filler) fill(to uint32) {
+	from := f.filled
+	if from == to {
+		return
+	}
+	var code [4]byte
+	binary.LittleEndian.PutUint32(code[:], f.code)
+	dst := f.entries[int(from)*f.width : int(to)*f.width]
+	copy(dst, code[:f.width])
+	for done := f.width; done < len(dst); done *= 2 {
+		copy(dst[done:], dst[:done])
+	}
+	if f.prefixes {
+		for i := from; i < to; i++ {
+			f.lengths[i] = f.slen
+		}
+	}
+	f.filled = to
 }
 
 // build makes a snapshot of sorted routes.
@@ -281,15 +399,33 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 	c.recode(rs)
 	runs := sweep(make([]run, 0, len(rs)+len(rs)/4+1), rs, o.Prefixes)
 	width := max(1, (bits.Len32(c.max+1)+7)/8) // the code of all ones must not be a value's
+	if o.Layout == Fast && width == 3 {
+		width = 4 // so that no entry lies in two cache lines
+	}
 	mask := uint32(1<<(8*width) - 1)
-	f := &filler{width: width, base: ^uint32(0)}
-	f.entries = make([]byte, len(runs)*width+64)
-	if o.Prefixes {
-		f.lengths = make([]byte, 0, len(runs))
+	f := &filler{width: width, prefixes: o.Prefixes, fast: o.Layout == Fast}
+	if f.fast {
+		deep := 0 // starts below /24: with at most as many entries for what is before them
+		for _, r := range runs {
+			if r.start&255 != 0 {
+				deep++
+			}
+		}
+		f.entries = make([]byte, (1<<24+2*deep)*width+4)
+		hugePages(f.entries, false)
+		if o.Prefixes {
+			f.lengths = make([]byte, 1<<24, 1<<24+2*deep)
+		}
+	} else {
+		f.entries = make([]byte, len(runs)*width+64)
+		f.top, f.alike = new([1 << 16]uint16), map[uint64]uint16{}
+		if o.Prefixes {
+			f.lengths = make([]byte, 0, len(runs))
+		}
 	}
 
 	// One pass over the runs, /24 by /24. deepRuns are the stretches of runs
-	// inside one /24, dealt with at the end so that the entries of an /18 are
+	// inside one /24, dealt with at the end so that the entries of a /16 are
 	// next to each other.
 	var deepRuns [][2]int
 	pending := false // the /24 behind the last needs an entry of its own
@@ -301,37 +437,32 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 		}
 		if pending {
 			if after := runs[i-1].start>>8 + 1; after < id {
-				f.mark(after)
-				f.append(runs[i-1].code, runs[i-1].slen, o.Prefixes)
+				f.begin(after, runs[i-1].code, runs[i-1].slen)
 			}
 		}
-		f.mark(id)
 		if pending = j-i > 1 || runs[i].start&255 != 0; pending {
 			deepRuns = append(deepRuns, [2]int{i, j})
-			f.append(mask, 0, o.Prefixes)
+			f.begin(id, mask, 0)
 		} else {
-			f.append(runs[i].code, runs[i].slen, o.Prefixes)
+			f.begin(id, runs[i].code, runs[i].slen)
 		}
 		i = j
 	}
 	if last := runs[len(runs)-1]; pending && last.start>>8 != 1<<24-1 {
-		f.mark(last.start>>8 + 1)
-		f.append(last.code, last.slen, o.Prefixes)
+		f.begin(last.start>>8+1, last.code, last.slen)
 	}
-	f.flush()
 
 	s := &Snapshot[V]{inline: c.inline}
-	s.deepFirst = f.count
-	if o.Layout == Fast {
-		spare := 0
-		for _, d := range deepRuns {
-			spare += d[1] - d[0] + 1
-		}
-		f.spread(spare, o.Prefixes)
-		s.deepFirst = f.count
+	if f.fast {
+		f.fill(1 << 24)
+		hugePages(f.entries, true)
+		f.count = 1 << 24
 	} else {
-		s.top, s.cells = f.topTable(), append(make([]cell, 0, len(f.cells)), f.cells...) // no room to grow
+		f.close(1 << 16)
+		s.top = f.top
+		s.nodes, s.bits = f.sorted()
 	}
+	s.deepFirst = f.count
 
 	// The /24s with longer routes inside.
 	if n := len(deepRuns); n > 0 {
@@ -344,11 +475,11 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 			id := group[0].start >> 8
 			if group[0].start&255 != 0 {
 				before := runs[d[0]-1]
-				f.append(before.code, before.slen, o.Prefixes)
+				f.append(before.code, before.slen)
 				s.starts = append(s.starts, 0)
 			}
 			for _, r := range group {
-				f.append(r.code, r.slen, o.Prefixes)
+				f.append(r.code, r.slen)
 				s.starts = append(s.starts, byte(r.start))
 			}
 			i := hash24(id, s.deepShift)
@@ -361,74 +492,14 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 	s.entries = f.entries[: int(f.count)*width+3 : int(f.count)*width+3]
 	s.lengths, s.width, s.mask = f.lengths, uint32(width), mask
 	if c.inline {
-		s.shift = inlineShift[V]()
+		s.special = mask
 	} else {
 		s.values = slices.Clip(c.values)
 	}
 	s.header = header{layout: o.Layout, width: uint8(width), inline: c.inline, lengths: o.Prefixes, routes: uint32(len(rs)),
-		entries: f.count, maxCode: c.max, cells: uint32(len(s.cells)), deepFirst: s.deepFirst, slots: uint32(len(s.deep))}
+		entries: f.count, maxCode: c.max, nodes: uint32(len(s.nodes)), deepFirst: s.deepFirst, slots: uint32(len(s.deep))}
 	return s
 }
 
 // shiftOf is the shift of a hash with so many slots, a power of two.
 func shiftOf(size int) uint8 { return uint8(32 - bits.Len(uint(size-1))) }
-
-// topTable returns the cells of the top.
-func (f *filler) topTable() *[topCells]cell {
-	top := new([topCells]cell)
-	base := ^uint32(0)
-	for i, b := range f.topBits {
-		top[i] = cell{uint32(b), uint32(b >> 32), base}
-		base += uint32(bits.OnesCount64(b))
-	}
-	return top
-}
-
-// spread replaces the entries and cells by one entry for each /24, and leaves
-// room for spare more.
-func (f *filler) spread(spare int, lengths bool) {
-	top, w := f.topTable(), f.width
-	entries := make([]byte, (1<<24+spare)*w+4)
-	hugePages(entries, false)
-	var lens []byte
-	if lengths {
-		lens = make([]byte, 1<<24, 1<<24+spare)
-	}
-	// Entry by entry: from where its bit is set to where the next one's is.
-	from := uint32(0)
-	fill := func(to, e uint32) {
-		if to == from {
-			return
-		}
-		src := f.entries[int(e)*w:][:w]
-		dst := entries[int(from)*w : int(to)*w]
-		copy(dst, src)
-		for done := w; done < len(dst); done *= 2 {
-			copy(dst[done:], dst[:done])
-		}
-		if lengths {
-			for i := from; i < to; i++ {
-				lens[i] = f.lengths[e]
-			}
-		}
-		from = to
-	}
-	e := ^uint32(0)
-	for at := uint32(0); at < 1<<18; at++ {
-		if f.topBits[at>>6]>>(at&63)&1 == 0 {
-			continue
-		}
-		n, _ := top[at>>6].position(at)
-		for b := f.cells[n].bits(); b != 0; b &= b - 1 {
-			p := at<<6 | uint32(bits.TrailingZeros64(b))
-			if e != ^uint32(0) {
-				fill(p, e)
-			}
-			from = p
-			e++
-		}
-	}
-	fill(1<<24, e)
-	hugePages(entries, true)
-	f.entries, f.lengths, f.count = entries, lens, 1<<24
-}

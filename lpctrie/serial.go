@@ -15,22 +15,24 @@ import (
 // numbers are little-endian.
 //
 //	 0  8  "lpcsnap\n"
-//	 8  4  version, 1
+//	 8  4  version, 2
 //	12  4  CRC-32C of all that follows, to the end of the file
 //	16  8  length of the file
 //	24  1  layout     25  1  width of an entry     26  1  flags: 1 values are
 //	inline, 2 there are lengths     27  1  0
 //	28  4  routes     32  4  entries     36  4  largest code
-//	40  4  cells      44  4  number of the first deep entry
+//	40  4  nodes      44  4  number of the first deep entry
 //	48  4  hash slots (a power of two or 0)   52  4  values in the list
 //	56  8  length of the list in bytes
-//	64     top (4096 cells, compact only), cells, hash slots, entries with three
-//	       spare bytes, deep starts, lengths, list of values
+//	64     top (65,536 numbers of nodes in 2 bytes each, compact only), bits (4
+//	       words of 8 bytes for each node), nodes (4 bytes and 4 of 1), hash
+//	       slots, entries with three spare bytes, deep starts, lengths, list of
+//	       values
 //
 // Each value of the list is its length as a varint and its bytes.
 const (
 	serialMagic   = "lpcsnap\n"
-	serialVersion = 1
+	serialVersion = 2
 	headerBytes   = 64
 	flagInline    = 1
 	flagLengths   = 2
@@ -44,7 +46,7 @@ type header struct {
 	routes      uint32
 	entries     uint32
 	maxCode     uint32
-	cells       uint32
+	nodes       uint32
 	deepFirst   uint32
 	slots       uint32
 	values      uint32
@@ -52,22 +54,25 @@ type header struct {
 }
 
 const (
-	cellBytes = 12
+	topBytes  = 2 << 16
+	bitsBytes = 4 * 8 // of a node
+	nodeBytes = 8
 	slotBytes = 8
 )
 
-// sizes returns how long the arrays are: top, cells, slots, entries, starts,
-// lengths. They fit an int64 whatever the header says.
-func (h *header) sizes() (n [6]int64) {
+// sizes returns how long the arrays are: top, bits, nodes, slots, entries,
+// starts, lengths. They fit an int64 whatever the header says.
+func (h *header) sizes() (n [7]int64) {
 	if h.layout == Compact {
-		n[0] = topCells * cellBytes
+		n[0] = topBytes
 	}
-	n[1] = int64(h.cells) * cellBytes
-	n[2] = int64(h.slots) * slotBytes
-	n[3] = int64(h.entries)*int64(h.width) + 3
-	n[4] = int64(h.entries) - int64(h.deepFirst)
+	n[1] = int64(h.nodes) * bitsBytes
+	n[2] = int64(h.nodes) * nodeBytes
+	n[3] = int64(h.slots) * slotBytes
+	n[4] = int64(h.entries)*int64(h.width) + 3
+	n[5] = int64(h.entries) - int64(h.deepFirst)
 	if h.lengths {
-		n[5] = int64(h.entries)
+		n[6] = int64(h.entries)
 	}
 	return n
 }
@@ -81,24 +86,8 @@ func (h *header) bytes() int {
 	return int(total)
 }
 
-func appendCells(b []byte, cells []cell) []byte {
-	for _, c := range cells {
-		b = binary.LittleEndian.AppendUint32(b, c.lo)
-		b = binary.LittleEndian.AppendUint32(b, c.hi)
-		b = binary.LittleEndian.AppendUint32(b, c.base)
-	}
-	return b
-}
-
-func readCells(cells []cell, b []byte) {
-	for i := range cells {
-		c := b[i*cellBytes:][:cellBytes]
-		cells[i] = cell{binary.LittleEndian.Uint32(c), binary.LittleEndian.Uint32(c[4:]), binary.LittleEndian.Uint32(c[8:])}
-	}
-}
-
-// use makes the index of the arrays in a serialised form. Cells and hash are
-// copied, the rest is not.
+// use makes the index of the arrays in a serialised form. What is in
+// front of the entries is copied, the rest is not.
 func (s *index) use(h header, data []byte) {
 	s.header = h
 	s.width, s.mask, s.deepFirst = uint32(h.width), uint32(1<<(8*h.width)-1), h.deepFirst
@@ -109,21 +98,31 @@ func (s *index) use(h header, data []byte) {
 		at += sizes[i]
 		return data[from:at:at]
 	}
+	le := binary.LittleEndian
 	if top := next(0); h.layout == Compact {
-		s.top = new([topCells]cell)
-		readCells(s.top[:], top)
-	}
-	s.cells = make([]cell, h.cells)
-	readCells(s.cells, next(1))
-	if deep := next(2); h.slots > 0 {
-		s.deep, s.deepShift = make([]slot, h.slots), shiftOf(int(h.slots))
-		for i := range s.deep {
-			s.deep[i] = slot{binary.LittleEndian.Uint32(deep[i*slotBytes:]), binary.LittleEndian.Uint32(deep[i*slotBytes+4:])}
+		s.top = new([1 << 16]uint16)
+		for i := range s.top {
+			s.top[i] = le.Uint16(top[2*i:])
 		}
 	}
-	s.entries, s.starts = next(3), next(4)
+	words, nodes := next(1), next(2)
+	s.bits, s.nodes = make([]uint64, 4*int(h.nodes)), make([]node, h.nodes)
+	for i := range s.bits {
+		s.bits[i] = le.Uint64(words[8*i:])
+	}
+	for i := range s.nodes {
+		n := nodes[nodeBytes*i:][:nodeBytes]
+		s.nodes[i] = node{le.Uint32(n), [4]uint8(n[4:])}
+	}
+	if deep := next(3); h.slots > 0 {
+		s.deep, s.deepShift = make([]slot, h.slots), shiftOf(int(h.slots))
+		for i := range s.deep {
+			s.deep[i] = slot{le.Uint32(deep[i*slotBytes:]), le.Uint32(deep[i*slotBytes+4:])}
+		}
+	}
+	s.entries, s.starts = next(4), next(5)
 	if h.lengths {
-		s.lengths = next(5)
+		s.lengths = next(6)
 	}
 }
 
@@ -144,14 +143,21 @@ func (s *Snapshot[V]) Encode(w io.Writer, appendValue func([]byte, V) []byte) er
 			list = append(list, one...)
 		}
 	}
-	var arrays []byte
+	le := binary.LittleEndian
+	arrays := make([]byte, 0, topBytes+len(s.nodes)*(bitsBytes+nodeBytes)+len(s.deep)*slotBytes)
 	if s.top != nil {
-		arrays = appendCells(arrays, s.top[:])
+		for _, n := range s.top {
+			arrays = le.AppendUint16(arrays, n)
+		}
 	}
-	arrays = appendCells(arrays, s.cells)
+	for _, w := range s.bits {
+		arrays = le.AppendUint64(arrays, w)
+	}
+	for _, n := range s.nodes {
+		arrays = append(le.AppendUint32(arrays, n.base), n.rank[:]...)
+	}
 	for _, sl := range s.deep {
-		arrays = binary.LittleEndian.AppendUint32(arrays, sl.id)
-		arrays = binary.LittleEndian.AppendUint32(arrays, sl.first)
+		arrays = le.AppendUint32(le.AppendUint32(arrays, sl.id), sl.first)
 	}
 	body := [][]byte{arrays, s.entries, s.starts, s.lengths, list}
 	h := s.header
@@ -161,7 +167,7 @@ func (s *Snapshot[V]) Encode(w io.Writer, appendValue func([]byte, V) []byte) er
 	for _, b := range body {
 		sum = crc32.Update(sum, castagnoli(), b)
 	}
-	binary.LittleEndian.PutUint32(head[12:], sum)
+	le.PutUint32(head[12:], sum)
 	for _, b := range append([][]byte{head}, body...) {
 		if _, err := w.Write(b); err != nil {
 			return err
@@ -185,7 +191,7 @@ func (h *header) encode(total int) []byte {
 	if h.lengths {
 		b[26] |= flagLengths
 	}
-	for i, v := range []uint32{h.routes, h.entries, h.maxCode, h.cells, h.deepFirst, h.slots, h.values} {
+	for i, v := range []uint32{h.routes, h.entries, h.maxCode, h.nodes, h.deepFirst, h.slots, h.values} {
 		le.PutUint32(b[28+4*i:], v)
 	}
 	le.PutUint64(b[56:], h.valuesBytes)
@@ -196,7 +202,7 @@ func decodeHeader(b []byte) (h header) {
 	le := binary.LittleEndian
 	h.layout, h.width = Layout(b[24]), b[25]
 	h.inline, h.lengths = b[26]&flagInline != 0, b[26]&flagLengths != 0
-	for i, v := range []*uint32{&h.routes, &h.entries, &h.maxCode, &h.cells, &h.deepFirst, &h.slots, &h.values} {
+	for i, v := range []*uint32{&h.routes, &h.entries, &h.maxCode, &h.nodes, &h.deepFirst, &h.slots, &h.values} {
 		*v = le.Uint32(b[28+4*i:])
 	}
 	h.valuesBytes = le.Uint64(b[56:])
@@ -231,7 +237,7 @@ func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], err
 	}
 	h := decodeHeader(data)
 	if h.layout > Fast || h.width < 1 || h.width > 4 || data[26]&^(flagInline|flagLengths) != 0 || data[27] != 0 ||
-		h.entries < h.deepFirst || h.deepFirst == 0 || h.layout == Fast && (h.deepFirst != 1<<24 || h.cells != 0) ||
+		h.entries < h.deepFirst || h.deepFirst == 0 || h.layout == Fast && (h.deepFirst != 1<<24 || h.nodes != 0) || h.nodes > 1<<16 ||
 		h.maxCode >= 1<<(8*h.width)-1 || h.slots&(h.slots-1) != 0 || h.valuesBytes > uint64(len(data)) || h.inline && h.values != 0 {
 		return nil, bad("impossible header")
 	}
@@ -254,7 +260,7 @@ func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], err
 		if h.maxCode > 0 && uint64(h.maxCode-1) > maxOf[V]() {
 			return nil, bad("the value %d does not fit %v", h.maxCode-1, reflect.TypeFor[V]())
 		}
-		s.shift = inlineShift[V]()
+		s.special = s.mask
 		return s, nil
 	}
 	if h.maxCode != h.values {
@@ -291,18 +297,20 @@ func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], err
 // check looks at every reference inside the arrays.
 func (s *index) check() (why string) {
 	h := &s.header
-	within := func(cells []cell, limit uint32) bool {
-		for _, c := range cells {
-			b := c.bits()
-			lo, hi := c.base+uint32(b&1), c.base+uint32(bits.OnesCount64(b))
-			if lo > hi || hi >= limit {
-				return false
+	if s.top != nil {
+		for _, n := range s.top {
+			if uint32(n) >= h.nodes {
+				return "there is no node for a /16"
 			}
 		}
-		return true
 	}
-	if s.top != nil && !within(s.top[:], h.cells) || !within(s.cells, h.deepFirst) {
-		return "a cell refers to nothing"
+	for i, n := range s.nodes {
+		for j, w := range s.bits[4*i:][:4] {
+			last := uint64(n.base) + uint64(n.rank[j])
+			if last >= uint64(h.deepFirst) || last < uint64(bits.OnesCount64(w)) {
+				return "a node refers to nothing"
+			}
+		}
 	}
 	// Entries: codes up to the largest, all ones only above /24.
 	deep := false
@@ -340,8 +348,7 @@ func (s *index) check() (why string) {
 func plainAppend[V any]() func([]byte, V) []byte {
 	switch {
 	case inlineKind[V]():
-		shift := inlineShift[V]()
-		return func(b []byte, v V) []byte { return binary.LittleEndian.AppendUint64(b, inlineNumber(v, shift)) }
+		return func(b []byte, v V) []byte { return binary.LittleEndian.AppendUint64(b, inlineNumber(v)) }
 	case reflect.TypeFor[V]().Kind() == reflect.String:
 		return func(b []byte, v V) []byte { return append(b, reflect.ValueOf(v).String()...) }
 	}

@@ -2,7 +2,6 @@ package lpctrie
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"net/netip"
 )
 
@@ -10,11 +9,11 @@ import (
 type Layout uint8
 
 const (
-	// Compact takes a few bytes per route. A lookup reads two bitmap cells,
-	// the first of which the processor keeps in its nearest caches, and an
+	// Compact takes a few bytes per route. A lookup reads the number of a /16's
+	// node, a word of that node's bitmap with where its entries are, and an
 	// entry.
 	Compact Layout = iota
-	// Fast has one entry for each of the 2^24 /24s, one to four bytes wide
+	// Fast has one entry for each of the 2^24 /24s, of one, two or four bytes
 	// according to the values: 16 to 64 MiB. A lookup reads one entry.
 	Fast
 )
@@ -38,35 +37,38 @@ type CompileOptions struct {
 // The compact layout is a list of entries, one for each stretch of addresses
 // with the same answer, and the way to it:
 //
-//	address   aaaaaaaaaaaabbbbbbccccccdddddddd
+//	address   aaaaaaaaaaaaaaaa bb cccccc dddddddd
 //
-//	top       4096 cells, chosen by a; bit b of a cell's bitmap says whether
-//	          that /18 has a cell of its own; if not, all of it shares the
-//	          last entry of the nearest cell before
-//	cells     bit c says whether that /24 begins an entry of its own or shares
-//	          that of the one before
+//	top       the number of the node of the /16 a; neighbours of which each has
+//	          one answer all over, the same, share a node
+//	bits      four words for each node, chosen by b: bit c says that the /24
+//	          after c begins an entry of its own, and does not share that of c
+//	nodes     for each of the four words the entry of its last /24: the number
+//	          of entries that begin behind c, as the word has them, is taken off
 //	entries   a code of 1 to 4 bytes, chosen by the largest: 0 for no route,
 //	          otherwise a value; all ones if routes longer than /24 are inside
 //
-// so that equal neighbours are stored once. A cell is 12 bytes: 64 bits and the
-// number of the entry before its first. What is below a /24 is found by a hash
+// so that equal neighbours are stored once. The nodes stand in the order of how
+// many entries they have, which keeps those that most routes are in together,
+// in as few cache lines as possible. What is below a /24 is found by a hash
 // of its 24 bits: a sorted list of last octets at which entries begin.
 type Snapshot[V any] struct {
 	index
-	inline bool  // codes are values plus one
-	shift  uint8 // see inlineValue
-	values []V   // by code minus one, unless inline
+	inline bool // codes are values plus one
+	values []V  // by code minus one, unless inline
 }
 
 // An index is the part of a snapshot that does not depend on V: from an address
 // to a code.
 type index struct {
-	top       *[topCells]cell // nil if fast
-	cells     []cell
+	top       *[1 << 16]uint16 // nil if fast
+	bits      []uint64         // four for each node
+	nodes     []node
 	entries   []byte // width bytes each, three spare ones behind
 	mask      uint32 // the code of all ones, width bytes
 	width     uint32
-	deepShift uint8 // of the hash
+	special   uint32 // codes from here on are not a value plus one: mask if inline, otherwise 0
+	deepShift uint8  // of the hash
 	deep      []slot
 	deepFirst uint32 // number of the first entry below a /24
 	starts    []byte // last octet at which each of those begins
@@ -74,36 +76,17 @@ type index struct {
 	header    header
 }
 
-const topCells = 1 << 12
-
-// A cell is 64 bits in two halves, so that it takes 12 bytes and not 16, and
-// the number of the entry (or cell) before its first; that is all ones before
-// the very first.
-type cell struct{ lo, hi, base uint32 }
-
-func (c *cell) bits() uint64 { return uint64(c.lo) | uint64(c.hi)<<32 }
-
-// position returns the number that the position p & 63 has, and whether it is
-// that of the position's own bit (1) or of one before (0).
-func (c *cell) position(p uint32) (n, own uint32) {
-	b := c.bits() << (^p & 63)
-	return c.base + uint32(bits.OnesCount64(b)), uint32(b >> 63)
-}
-
-// entry returns the number of the entry for the position p & 63 if own is 1,
-// the last one if own is 0.
-func (c *cell) entry(p, own uint32) uint32 {
-	return c.base + uint32(bits.OnesCount64(c.bits()<<(^p&-own&63)))
+// A node says which entries a /16 has: base is that of the last /24 of its
+// first quarter, base plus rank[i] that of the last one of quarter i. Three
+// quarters of a /16 have at most 192 entries.
+type node struct {
+	base uint32
+	rank [4]uint8
 }
 
 // A slot of the hash: a /24 and the number of its entries minus one in the
 // lowest 8 bits, and its first entry, 0 for an empty slot.
 type slot struct{ id, first uint32 }
-
-// entry returns the code at a position.
-func (s *index) entry(at uint32) uint32 {
-	return load(s.entries, uint(at)*uint(s.width)) & s.mask
-}
 
 // load reads four bytes. With three bounds the compiler need not care for a
 // slice without capacity.
@@ -114,22 +97,7 @@ func (s *index) find(key uint32) uint32 {
 	if s.top == nil {
 		return key >> 8
 	}
-	n, own := s.top[key>>20].position(key >> 14)
-	return s.cells[n].entry(key>>8, own)
-}
-
-// code returns the code of an address.
-func (s *index) code(key uint32) uint32 {
-	at := key >> 8
-	if s.top != nil { // find, without a call
-		n, own := s.top[key>>20].position(key >> 14)
-		at = s.cells[n].entry(at, own)
-	}
-	c := s.entry(at)
-	if c == s.mask {
-		return s.entry(s.findDeep(key))
-	}
-	return c
+	return s.entryOf(uint(s.top[key>>16])<<2|uint(key>>14&3), key)
 }
 
 // findDeep returns the number of the entry of an address in a /24 with longer
@@ -164,23 +132,51 @@ func hash24(k uint32, shift uint8) uint32 { return k * 0x9e3779b1 >> (shift & 31
 // Lookup returns the value of the longest match. It does not allocate.
 // Anything but an IPv4 address finds nothing.
 func (s *Snapshot[V]) Lookup(a netip.Addr) (v V, ok bool) {
-	if a.Is4() {
-		if c := s.code(key4(a.As4())); s.inline && c != 0 {
-			return inlineValue[V](c-1, s.shift), true
-		} else {
-			return s.Value(c)
-		}
+	if !a.Is4() {
+		return v, false
 	}
-	return v, false
+	key := key4(a.As4())
+	at := key >> 8
+	if s.top != nil { // find, without a call
+		at = s.entryOf(uint(s.top[key>>16])<<2|uint(key>>14&3), key)
+	}
+	c := s.entry(at)
+	if c >= s.special {
+		return s.lookupSpecial(key, c)
+	}
+	one := uint32(0)
+	if c != 0 {
+		one = 1
+	}
+	return inlineValue[V](c - one), c != 0
 }
 
 // LookupKey is Lookup for an address in host order (see [KeyOf]).
 func (s *Snapshot[V]) LookupKey(key uint32) (v V, ok bool) {
-	if c := s.code(key); s.inline && c != 0 {
-		return inlineValue[V](c-1, s.shift), true
-	} else {
-		return s.Value(c)
+	at := key >> 8
+	if s.top != nil { // find, without a call
+		at = s.entryOf(uint(s.top[key>>16])<<2|uint(key>>14&3), key)
 	}
+	c := s.entry(at)
+	if c >= s.special {
+		return s.lookupSpecial(key, c)
+	}
+	one := uint32(0)
+	if c != 0 {
+		one = 1
+	}
+	return inlineValue[V](c - one), c != 0
+}
+
+// lookupSpecial ends a lookup that found a code which says that there are longer
+// routes, or values in a list.
+//
+//go:noinline
+func (s *Snapshot[V]) lookupSpecial(key, c uint32) (V, bool) {
+	if c == s.mask {
+		c = s.entry(s.findDeep(key))
+	}
+	return s.Value(c)
 }
 
 // LookupPrefix returns the prefix of the longest match as well, if the
@@ -212,7 +208,7 @@ func (s *Snapshot[V]) Value(code uint32) (v V, ok bool) {
 		if code == 0 {
 			return v, false
 		}
-		return inlineValue[V](code-1, s.shift), true
+		return inlineValue[V](code - 1), true
 	}
 	if i := int(code) - 1; uint(i) < uint(len(s.values)) {
 		return s.values[i], true
@@ -243,9 +239,10 @@ func (s *Snapshot[V]) Layout() Layout {
 	return s.header.layout
 }
 
-// batch is how many lookups go through the stages together. Each stage is a
+// batch is how many lookups go through a stage together. Each stage is a
 // loop of loads that do not depend on each other, so that the processor waits
-// for all of them at once.
+// for all of them at once; where there is an instruction for that, they are
+// asked for a stage ahead.
 const batch = 32
 
 // LookupCodes looks up addresses in host order and stores their codes, for
@@ -254,44 +251,82 @@ const batch = 32
 // a fraction of the time of as many single lookups.
 func (s *Snapshot[V]) LookupCodes(keys, codes []uint32) int {
 	n := min(len(keys), len(codes))
-	keys, codes = keys[:n], codes[:n]
-	found := 0
-	for len(keys) >= batch && len(codes) >= batch {
-		found += s.codes32((*[batch]uint32)(keys), (*[batch]uint32)(codes))
-		keys, codes = keys[batch:], codes[batch:]
+	return s.lookup(keys[:n], codes[:n])
+}
+
+// lookup stores the codes of keys, as many, and returns how many are not 0.
+// While one group of keys is at a stage the one after it is at the stage
+// before. Between the stages codes hold the number of a word of bits and that
+// of an entry.
+func (s *index) lookup(keys, codes []uint32) (found int) {
+	if s.top == nil {
+		for from := 0; from < len(keys)+batch; from += batch {
+			if from < len(keys) {
+				to := min(from+batch, len(keys))
+				s.direct(keys[from:to], codes[from:to])
+			}
+			if at := from - batch; at >= 0 {
+				to := min(at+batch, len(keys))
+				found += s.finish(keys[at:to], codes[at:to])
+			}
+		}
+		return found
 	}
-	for i, k := range keys {
-		c := s.code(k)
-		codes[i] = c
-		if c != 0 {
-			found++
+	for from := 0; from < len(keys)+2*batch; from += batch {
+		if from < len(keys) {
+			to := min(from+batch, len(keys))
+			s.words(keys[from:to], codes[from:to])
+		}
+		if at := from - batch; at >= 0 && at < len(keys) {
+			to := min(at+batch, len(keys))
+			s.positions(keys[at:to], codes[at:to])
+		}
+		if at := from - 2*batch; at >= 0 && at < len(keys) {
+			to := min(at+batch, len(keys))
+			found += s.finish(keys[at:to], codes[at:to])
 		}
 	}
 	return found
 }
 
-func (s *index) codes32(keys, codes *[batch]uint32) int {
-	entries, width, mask := s.entries, uint(s.width), s.mask
+// direct is the first stage of the fast layout.
+func (s *index) direct(keys, codes []uint32) {
+	codes = codes[:len(keys)]
+	for i, k := range keys {
+		codes[i] = k >> 8
+	}
+	s.prefetchEntries(codes)
+}
+
+// words is the first stage of the compact layout.
+func (s *index) words(keys, codes []uint32) {
+	codes = codes[:len(keys)]
+	top := s.top
+	for i, k := range keys {
+		codes[i] = uint32(top[k>>16])<<2 | k>>14&3
+	}
+	s.prefetchWords(codes)
+}
+
+// positions is its second stage.
+func (s *index) positions(keys, codes []uint32) {
+	codes = codes[:len(keys)]
+	for i, k := range keys {
+		codes[i] = s.entryOf(uint(codes[i]), k)
+	}
+	s.prefetchEntries(codes)
+}
+
+// finish is the last stage.
+func (s *index) finish(keys, codes []uint32) int {
+	codes = codes[:len(keys)]
+	mask := s.mask
 	missed, deep := uint64(0), uint64(0) // counted without branches
-	if s.top == nil {
-		for i, k := range keys {
-			c := load(entries, uint(k>>8)*width) & mask
-			codes[i] = c
-			missed += (uint64(c) - 1) >> 63
-			deep += (uint64(c^mask) - 1) >> 63
-		}
-	} else {
-		top, cells := s.top, s.cells
-		for i, k := range keys {
-			n, own := top[k>>20].position(k >> 14)
-			codes[i] = cells[n].entry(k>>8, own)
-		}
-		for i, at := range codes {
-			c := load(entries, uint(at)*width) & mask
-			codes[i] = c
-			missed += (uint64(c) - 1) >> 63
-			deep += (uint64(c^mask) - 1) >> 63
-		}
+	for i, at := range codes {
+		c := s.entry(at)
+		codes[i] = c
+		missed += (uint64(c) - 1) >> 63
+		deep += (uint64(c^mask) - 1) >> 63
 	}
 	if deep != 0 {
 		for i, c := range codes {
@@ -302,7 +337,7 @@ func (s *index) codes32(keys, codes *[batch]uint32) int {
 			}
 		}
 	}
-	return batch - int(missed)
+	return len(codes) - int(missed)
 }
 
 // LookupBatch looks up addresses and stores the values of their longest matches
@@ -312,36 +347,35 @@ func (s *index) codes32(keys, codes *[batch]uint32) int {
 func (s *Snapshot[V]) LookupBatch(as []netip.Addr, vs []V, oks []bool) int {
 	n := min(len(as), len(vs), len(oks))
 	found := 0
-	var keys, codes [batch]uint32
-	for at := 0; at < n; at += batch {
-		part := as[at:min(at+batch, n)]
-		other := uint32(0) // bit i: not IPv4
-		for i, a := range part {
-			keys[i&(batch-1)] = 0
+	const part = 8 * batch
+	var keys, codes [part]uint32
+	for len(as) > 0 && n > 0 {
+		m := min(part, n)
+		other := 0 // not IPv4
+		for i, a := range as[:m] {
+			keys[i&(part-1)] = 0
 			if a.Is4() {
-				keys[i&(batch-1)] = key4(a.As4())
+				keys[i&(part-1)] = key4(a.As4())
 			} else {
-				other |= 1 << i
+				other++
 			}
 		}
-		if len(part) == batch {
-			s.codes32(&keys, &codes)
-		} else {
-			for i := range part {
-				codes[i&(batch-1)] = s.code(keys[i&(batch-1)])
+		s.lookup(keys[:m], codes[:m])
+		if other > 0 {
+			for i, a := range as[:m] {
+				if !a.Is4() {
+					codes[i&(part-1)] = 0
+				}
 			}
 		}
-		for i := range part {
-			c := codes[i&(batch-1)]
-			if other>>i&1 != 0 {
-				c = 0
-			}
-			v, ok := s.Value(c)
-			vs[at+i], oks[at+i] = v, ok
+		for i := range as[:m] {
+			v, ok := s.Value(codes[i&(part-1)])
+			vs[i], oks[i] = v, ok
 			if ok {
 				found++
 			}
 		}
+		as, vs, oks, n = as[m:], vs[m:], oks[m:], n-m
 	}
 	return found
 }

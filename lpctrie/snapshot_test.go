@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"math/bits"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -439,17 +438,16 @@ func twins[V comparable](t *testing.T) {
 	if !inlineKind[V]() {
 		t.Fatalf("%T is no integer", *new(V))
 	}
-	shift := inlineShift[V]()
 	for n := uint64(0); n <= min(maxOf[V](), maxInline); n = n*2 + 1 {
-		got, want := inlineValue[V](uint32(n), shift), pureValue[V](uint32(n), shift)
-		if got != want || inlineNumber(got, shift) != n || pureNumber(want, shift) != n {
+		got, want := inlineValue[V](uint32(n)), pureValue[V](uint32(n))
+		if got != want || inlineNumber(got) != n || pureNumber(want) != n {
 			t.Errorf("%T: %d becomes %v, without unsafe %v", got, n, got, want)
 		}
 	}
 	// Negative numbers are above maxOf.
 	if v, ok := any(new(V)).(*int8); ok {
 		*v = -1
-		if n := inlineNumber(*v, inlineShift[int8]()); n != 255 || pureNumber(*v, 0) != 255 {
+		if n := inlineNumber(*v); n != 255 || pureNumber(*v) != 255 {
 			t.Errorf("-1 becomes %d", n)
 		}
 	}
@@ -531,18 +529,16 @@ func TestOpenSurvivesForgery(t *testing.T) {
 func TestOpenChecksBounds(t *testing.T) {
 	good := encoded(t, CompileOptions{})
 	h := decodeHeader(good)
-	top, cells := headerBytes, headerBytes+topCells*cellBytes
-	slots := cells + int(h.cells)*cellBytes
+	top, words := headerBytes, headerBytes+topBytes
+	nodes := words + int(h.nodes)*bitsBytes
+	slots := nodes + int(h.nodes)*nodeBytes
 	le := binary.LittleEndian
 	for name, spoil := range map[string]func(b []byte){
-		"top": func(b []byte) {
-			n := bits.OnesCount64(le.Uint64(b[top:]))
-			le.PutUint32(b[top+8:], h.cells-uint32(n))
-		},
-		"cell": func(b []byte) {
-			n := bits.OnesCount64(le.Uint64(b[cells:]))
-			le.PutUint32(b[cells+8:], h.deepFirst-uint32(n))
-		},
+		"top":            func(b []byte) { le.PutUint16(b[top+2*4711:], uint16(h.nodes)) },
+		"node":           func(b []byte) { le.PutUint32(b[nodes:], h.deepFirst-uint32(b[nodes+4])) },
+		"quarter":        func(b []byte) { le.PutUint32(b[nodes:], h.deepFirst-1); b[nodes+7] = 1 },
+		"before a node":  func(b []byte) { le.PutUint32(b[nodes:], 0); le.PutUint64(b[words:], 1) },
+		"before a third": func(b []byte) { le.PutUint32(b[nodes:], 0); b[nodes+6] = 3; le.PutUint64(b[words+16:], 15) },
 		"slot": func(b []byte) {
 			for i := slots; ; i += slotBytes {
 				if le.Uint32(b[i+4:]) != 0 {

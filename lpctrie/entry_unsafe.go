@@ -1,0 +1,40 @@
+//go:build !purego
+
+package lpctrie
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"unsafe"
+)
+
+// The functions of entry_pure.go without checks of bounds. All numbers are in
+// bounds because
+//
+//   - word is 4*t+b, where t is an element of top and b below 4. Every element
+//     of top is below len(nodes), and len(bits) is 4*len(nodes);
+//   - what entryOf returns is at least 0 and below the number of entries for
+//     every bit of every word;
+//   - a number of an entry comes from entryOf, or is one of the 2^24 of the fast
+//     layout, which has at least as many, or comes from findDeep, which takes it
+//     from a slot of the hash. The slice of entries is 3 bytes longer than they
+//     are, so that 4 bytes can be read everywhere.
+//
+// Compile makes such arrays (a test runs check over them) and Open refuses
+// others by check. Nobody writes to them afterwards, even to data that was given to
+// Open: all but the entries is copied, and no entry is used as a number of
+// anything without a check of bounds.
+
+// entryOf returns the number of the entry of an address, of which word is the
+// number of its word of bits.
+func (s *index) entryOf(word uint, key uint32) uint32 {
+	n := (*node)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.nodes)), word>>2*8))
+	w := *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.bits)), word*8))
+	return n.base + uint32(n.rank[word&3]) - uint32(bits.OnesCount64(w>>(key>>8&63)))
+}
+
+// entry returns the code at a position.
+func (s *index) entry(at uint32) uint32 {
+	p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.entries)), uint(at)*uint(s.width))
+	return binary.LittleEndian.Uint32((*[4]byte)(p)[:]) & s.mask
+}

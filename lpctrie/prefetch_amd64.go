@@ -1,0 +1,27 @@
+//go:build !purego
+
+package lpctrie
+
+import "unsafe"
+
+// prefetchWords asks for the nodes and words of bits whose numbers are given.
+// A prefetch reads nothing, whatever the address.
+func (s *index) prefetchWords(numbers []uint32) {
+	prefetchWords(unsafe.Pointer(unsafe.SliceData(s.bits)), unsafe.Pointer(unsafe.SliceData(s.nodes)), numbers)
+}
+
+// prefetchEntries asks for the entries whose numbers are given.
+func (s *index) prefetchEntries(numbers []uint32) {
+	prefetchItems(unsafe.Pointer(unsafe.SliceData(s.entries)), uint64(s.width), numbers)
+}
+
+// prefetchWords asks for words[n], of 8 bytes, and nodes[n/4], of 8 bytes, for
+// each n.
+//
+//go:noescape
+func prefetchWords(words, nodes unsafe.Pointer, numbers []uint32)
+
+// prefetchItems asks for items[n], of size bytes, for each n.
+//
+//go:noescape
+func prefetchItems(items unsafe.Pointer, size uint64, numbers []uint32)
