@@ -26,7 +26,7 @@ func BenchmarkFilter(b *testing.B) {
 	ring := benchRing(b, 2000)
 	for name, f := range map[string]Filter{"address": {}, "minimal": Minimal()} {
 		f.Now = oracleTime
-		b.Run(name, func(b *testing.B) {
+		b.Run("filter="+name, func(b *testing.B) {
 			b.SetBytes(int64(len(ring)))
 			b.ReportAllocs()
 			src := bytes.NewReader(ring)
@@ -79,13 +79,13 @@ func BenchmarkReader(b *testing.B) {
 func BenchmarkHash(b *testing.B) {
 	local := []byte("Joe.Doe")
 	out := make([]byte, 0, 64)
-	b.Run("WKD", func(b *testing.B) {
+	b.Run("name=WKD", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			out = AppendWKDHash(out[:0], local)
 		}
 	})
-	b.Run("DANE", func(b *testing.B) {
+	b.Run("name=DANE", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			out = AppendDANELabel(out[:0], local)
@@ -101,14 +101,14 @@ func BenchmarkText(b *testing.B) {
 				continue
 			}
 			text := r.AppendText(nil, f, 0)
-			b.Run(fmt.Sprintf("append/%v/%d", f, n), func(b *testing.B) {
+			b.Run(fmt.Sprintf("op=append/form=%v/size=%d", f, n), func(b *testing.B) {
 				b.SetBytes(int64(n))
 				b.ReportAllocs()
 				for b.Loop() {
 					text = r.AppendText(text[:0], f, 0)
 				}
 			})
-			b.Run(fmt.Sprintf("parse/%v/%d", f, n), func(b *testing.B) {
+			b.Run(fmt.Sprintf("op=parse/form=%v/size=%d", f, n), func(b *testing.B) {
 				b.SetBytes(int64(n))
 				for b.Loop() {
 					if _, err := ParseRecord(string(text)); err != nil {
@@ -135,8 +135,11 @@ func BenchmarkWKD(b *testing.B) {
 	const n = 10_000
 	ring := benchRing(b, n)
 	ctx := context.Background()
-	run := func(b *testing.B, root string) Report {
+	run := func(b *testing.B, root string, state bool) Report {
 		w := WKD{Root: root}
+		if state {
+			w.State = root + ".state"
+		}
 		r, err := w.Update(ctx, "example.org", NewReader(bytes.NewReader(ring)).All())
 		if err != nil || r.Addresses != n {
 			b.Fatal(r, err)
@@ -152,43 +155,46 @@ func BenchmarkWKD(b *testing.B) {
 			return filepath.Join(base, fmt.Sprint(i))
 		}
 	}
-	b.Run("first", func(b *testing.B) {
-		next := dirs(b)
-		for b.Loop() {
-			b.StopTimer()
-			dir := next()
-			b.StartTimer()
-			run(b, dir)
-		}
-	})
-	b.Run("unchanged", func(b *testing.B) {
-		dir := b.TempDir()
-		run(b, dir)
-		for b.Loop() {
-			if r := run(b, dir); r.Written > 0 {
-				b.Fatal(r)
+	for _, state := range []bool{false, true} {
+		b.Run(fmt.Sprintf("run=first/state=%v", state), func(b *testing.B) {
+			next := dirs(b)
+			for b.Loop() {
+				b.StopTimer()
+				dir := next()
+				os.Remove(dir + ".state")
+				b.StartTimer()
+				run(b, dir, state)
 			}
-		}
-	})
-	b.Run("percent", func(b *testing.B) {
-		dir := b.TempDir()
-		run(b, dir)
-		files, _ := filepath.Glob(filepath.Join(dir, ".well-known/openpgpkey/example.org/hu/*"))
-		for b.Loop() {
-			b.StopTimer()
-			for i := 0; i < len(files); i += 100 {
-				if err := os.WriteFile(files[i], []byte("old"), 0o644); err != nil {
-					b.Fatal(err)
+		})
+		b.Run(fmt.Sprintf("run=unchanged/state=%v", state), func(b *testing.B) {
+			dir := filepath.Join(b.TempDir(), "tree")
+			run(b, dir, state)
+			for b.Loop() {
+				if r := run(b, dir, state); r.Written > 0 {
+					b.Fatal(r)
 				}
 			}
-			b.StartTimer()
-			if r := run(b, dir); r.Written != n/100 {
-				b.Fatal(r)
+		})
+		b.Run(fmt.Sprintf("run=percent/state=%v", state), func(b *testing.B) {
+			dir := filepath.Join(b.TempDir(), "tree")
+			run(b, dir, state)
+			files, _ := filepath.Glob(filepath.Join(dir, ".well-known/openpgpkey/example.org/hu/*"))
+			for b.Loop() {
+				b.StopTimer()
+				for i := 0; i < len(files); i += 100 {
+					if err := os.WriteFile(files[i], []byte("old"), 0o644); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.StartTimer()
+				if r := run(b, dir, state); r.Written != n/100 {
+					b.Fatal(r)
+				}
 			}
-		}
-	})
-	for _, how := range []string{"bare", "bare-rename"} {
-		b.Run(how, func(b *testing.B) {
+		})
+	}
+	for _, how := range []string{"create", "rename"} {
+		b.Run("run=bare/how="+how, func(b *testing.B) {
 			c, err := Collect(ctx, "example.org", NewReader(bytes.NewReader(ring)).All(), Options{})
 			if err != nil {
 				b.Fatal(err)
@@ -207,7 +213,7 @@ func BenchmarkWKD(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.StartTimer()
-				bareLoop(b, dir, hashes, keys, how == "bare-rename")
+				bareLoop(b, dir, hashes, keys, how == "rename")
 			}
 		})
 	}

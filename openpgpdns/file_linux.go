@@ -60,6 +60,31 @@ func (d *folder) read(name string, b []byte) (int, error) {
 	return n, nil
 }
 
+// stamp returns the zero value for what is not a regular file.
+func (d *folder) stamp(name string) stamp {
+	var st unix.Stat_t
+	_, err := retry(func() (int, error) { return 0, unix.Fstatat(d.fd, name, &st, 0) })
+	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return stamp{}
+	}
+	return stamp{inode: st.Ino, changed: st.Ctim.Nano(), size: st.Size}
+}
+
+// write makes a file in a folder that nobody uses yet.
+func (d *folder) write(name string, data []byte) error {
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(d.fd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
+	})
+	if err != nil {
+		return d.failed("open", name, err)
+	}
+	err = d.fill(fd, name, data)
+	if e := unix.Close(fd); err == nil && e != nil && e != unix.EINTR { // EINTR: closed all the same
+		err = d.failed("close", name, e)
+	}
+	return err
+}
+
 // create makes a file that is not there yet, in one step: it is written without
 // a name and then linked. done is false if that is impossible here, or the
 // file is there after all.

@@ -576,3 +576,19 @@ func TestBug14PlusAndSlash(t *testing.T) {
 		}
 	}
 }
+
+// TestHex: the digits are those of the standard library, for all octets in all
+// places and lengths.
+func TestHex(t *testing.T) {
+	for n := range 20 {
+		for c := range 256 {
+			b := make([]byte, n)
+			for i := range b {
+				b[i] = byte(c + 37*i)
+			}
+			if got, want := string(appendHex([]byte("x"), b)), "x"+hex.EncodeToString(b); got != want {
+				t.Fatalf("%x: %s", b, got)
+			}
+		}
+	}
+}

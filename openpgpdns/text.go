@@ -2,6 +2,7 @@ package openpgpdns
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"slices"
 	"strconv"
@@ -112,7 +113,7 @@ func appendWrapped(dst, data []byte, width int, hexadecimal bool) []byte {
 	if width <= 0 || digits <= width {
 		dst = append(dst, ' ')
 		if hexadecimal {
-			dst = hex.AppendEncode(dst, data)
+			dst = appendHex(dst, data)
 		} else {
 			dst = base64.StdEncoding.AppendEncode(dst, data)
 		}
@@ -128,7 +129,7 @@ func appendWrapped(dst, data []byte, width int, hexadecimal bool) []byte {
 		n := min(step, len(data))
 		dst = append(dst, "\n\t"...)
 		if hexadecimal {
-			dst = hex.AppendEncode(dst, data[:n])
+			dst = appendHex(dst, data[:n])
 		} else {
 			dst = base64.StdEncoding.AppendEncode(dst, data[:n])
 		}
@@ -165,11 +166,29 @@ func appendGPGData(dst []byte, typ uint16, data []byte) []byte {
 	for len(data) > 0 {
 		n := min(32, len(data))
 		dst = append(dst, '\t')
-		dst = hex.AppendEncode(dst, data[:n])
+		dst = appendHex(dst, data[:n])
 		dst = append(dst, '\n')
 		data = data[n:]
 	}
 	return append(dst, "\t)\n\n"...)
+}
+
+// appendHex writes hexadecimal digits in lower case, like hex.AppendEncode, but
+// eight digits at a time: records in generic form are little else.
+func appendHex(dst, b []byte) []byte {
+	for len(b) >= 4 {
+		// One nibble to each octet of v, in order.
+		v := uint64(binary.BigEndian.Uint32(b))
+		v = (v | v<<16) & 0x0000ffff0000ffff
+		v = (v | v<<8) & 0x00ff00ff00ff00ff
+		v = (v | v<<4) & 0x0f0f0f0f0f0f0f0f
+		// Those of ten and more become 16 and more by adding 6: their letters
+		// lie 39 behind where the digits would go on.
+		letters := (v + 0x0606060606060606) >> 4 & 0x0101010101010101
+		dst = binary.BigEndian.AppendUint64(dst, v+0x3030303030303030+letters*('a'-'0'-10))
+		b = b[4:]
+	}
+	return hex.AppendEncode(dst, b)
 }
 
 // appendHEX writes hexadecimal digits in upper case.

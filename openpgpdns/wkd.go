@@ -3,6 +3,7 @@ package openpgpdns
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
@@ -35,6 +36,15 @@ type WKD struct {
 	// Prune removes the files of addresses that the ring no longer has. It is
 	// not done, and the Report says so, if a part of the ring could not be read.
 	Prune bool
+	// State, unless "", is a file in which a run notes what it wrote, outside of
+	// Root, since it tells the hashes of all addresses. With it the next run
+	// need not read files that nobody touched since: their size, inode number
+	// and change time show it. A state that is missing, damaged or of another
+	// directory costs time and nothing else. What others change while a run
+	// is going on may go unnoticed, as may what a crash of the system did to
+	// files: remove the state after one. It helps on Linux; elsewhere all files
+	// are read, as they are without it.
+	State string
 	// Options select what is published.
 	Options Options
 	// Progress, unless nil, is called now and then with the number of files
@@ -61,8 +71,8 @@ type Report struct {
 // depends on the input alone. Files that have the right content are not
 // touched; others are written under a temporary name, or on Linux if they are
 // new without one, and then put in place, so that a server never sees half a
-// file. Nothing is written before certs has been
-// read to the end; see [Collect] for what ends a run and what is only a problem.
+// file. A directory of keys that is not there yet appears when it is complete.
+// Nothing is written before certs has been read to the end; see [Collect] for what ends a run and what is only a problem.
 func (w WKD) Update(ctx context.Context, domain string, certs iter.Seq2[*Cert, error]) (Report, error) {
 	c, err := Collect(ctx, domain, certs, w.Options)
 	if err != nil {
@@ -82,9 +92,13 @@ func (w WKD) Write(ctx context.Context, c *Collection) (Report, error) {
 	if err != nil {
 		return r, err
 	}
+	if w.State != "" {
+		if err := checkState(w.Root, w.State); err != nil {
+			return r, err
+		}
+	}
 	dir := filepath.Join(w.Root, filepath.FromSlash(w.Method.wkdPath(c.domain)))
-	hu := filepath.Join(dir, "hu")
-	if err := os.MkdirAll(hu, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return r, err
 	}
 	top, err := openFolder(dir)
@@ -93,7 +107,7 @@ func (w WKD) Write(ctx context.Context, c *Collection) (Report, error) {
 	}
 	defer top.close()
 	f := fileWriter{dir: top}
-	if _, err := f.update("policy", policy); err != nil {
+	if _, err := f.update("policy", policy, nil); err != nil {
 		return r, err
 	}
 	if w.Submission != "" {
@@ -101,11 +115,17 @@ func (w WKD) Write(ctx context.Context, c *Collection) (Report, error) {
 		if err != nil {
 			return r, err
 		}
-		if _, err := f.update("submission-address", []byte(a.String()+"\n")); err != nil {
+		if _, err := f.update("submission-address", []byte(a.String()+"\n"), nil); err != nil {
 			return r, err
 		}
 	}
-	if err := w.writeKeys(ctx, c, hu, &r); err != nil {
+	hu := filepath.Join(dir, "hu")
+	if _, err = os.Lstat(hu); errors.Is(err, fs.ErrNotExist) {
+		err = w.writeNew(ctx, c, hu, filepath.Join(dir, tmpPrefix+"hu"), &r)
+	} else if err == nil {
+		err = w.writeKeys(ctx, c, hu, false, &r)
+	}
+	if err != nil {
 		return r, err
 	}
 	if w.Prune {
@@ -120,16 +140,39 @@ func (w WKD) Write(ctx context.Context, c *Collection) (Report, error) {
 
 const tmpPrefix = ".tmp-"
 
-// writeKeys writes the key files, several workers sharing the list.
-func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, r *Report) error {
+// writeNew makes the folder hu under the name tmp and then renames it: none of
+// its files needs a temporary name then.
+func (w WKD) writeNew(ctx context.Context, c *Collection, hu, tmp string, r *Report) error {
+	if err := os.RemoveAll(tmp); err != nil { // of a run that was cut short
+		return err
+	}
+	err := os.Mkdir(tmp, 0o755)
+	if err == nil {
+		err = w.writeKeys(ctx, c, tmp, true, r)
+	}
+	if err == nil {
+		err = os.Rename(tmp, hu)
+	}
+	if err != nil {
+		os.RemoveAll(tmp)
+		r.Written = 0
+	}
+	return err
+}
+
+// writeKeys writes the key files, several workers sharing the list, into a
+// folder that may be fresh: new, empty and not yet served.
+func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, fresh bool, r *Report) error {
 	dir, err := openFolder(hu)
 	if err != nil {
 		return err
 	}
 	defer dir.close()
-	fresh, err := empty(hu)
-	if err != nil {
-		return err
+	var st *treeState
+	if w.State != "" {
+		if st, err = readState(w.State, c); err != nil {
+			return err
+		}
 	}
 	workers := min(w.Options.workers(), max(1, c.slots.n/16))
 	var next, written, unchanged atomic.Int64
@@ -138,10 +181,11 @@ func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, r *Report)
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
-			f := fileWriter{dir: dir, fresh: fresh}
+			f := fileWriter{dir: dir, fresh: fresh, state: st}
 			var e Entry
 			var buf []byte
 			var hash [32]byte
+			var n *note
 			var err error
 			for {
 				i := int(next.Add(1)) - 1
@@ -153,8 +197,11 @@ func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, r *Report)
 				}
 				if err == nil && len(e.Keys) > 0 {
 					zBase32.Encode(hash[:], c.slots.at(int(i)).sum[:])
+					if st != nil {
+						n = &st.notes[i]
+					}
 					var changed bool
-					if changed, err = f.update(string(hash[:]), e.Keys); changed {
+					if changed, err = f.update(string(hash[:]), e.Keys, n); changed {
 						written.Add(1)
 					} else if err == nil {
 						unchanged.Add(1)
@@ -178,39 +225,52 @@ func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, r *Report)
 	}
 	wg.Wait()
 	r.Written, r.Unchanged = int(written.Load()), int(unchanged.Load())
-	return first
-}
-
-// empty reports whether a directory holds nothing.
-func empty(dir string) (bool, error) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return false, err
+	if first != nil || st == nil {
+		return first
 	}
-	defer d.Close()
-	_, err = d.ReadDir(1)
-	if err == io.EOF {
-		return true, nil
-	}
-	return false, err
+	return st.write(w.State, c)
 }
 
 // fileWriter makes files of a folder have a content. It reuses its buffer.
 type fileWriter struct {
 	dir   *folder
-	fresh bool // the folder was empty: nothing to compare with
+	fresh bool       // nothing to compare with, nobody to disturb
+	state *treeState // or nil
 	old   []byte
 }
 
 // update makes the file hold data, and reports whether it had to change
-// anything.
-func (f *fileWriter) update(name string, data []byte) (changed bool, err error) {
-	exists := false
-	if !f.fresh {
-		var same bool
-		if exists, same, err = f.compare(name, data); same || err != nil {
-			return false, err
+// anything. n is the state's note about the file, or nil.
+func (f *fileWriter) update(name string, data []byte, n *note) (changed bool, err error) {
+	var sum [32]byte
+	if n != nil {
+		sum = sha256.Sum256(data)
+	}
+	var now stamp // taken before the file is read
+	if n != nil && !f.fresh {
+		if now = f.dir.stamp(name); f.state.proves(n, now, &sum, len(data)) {
+			return false, nil
 		}
+	}
+	if f.fresh {
+		changed, err = true, f.dir.write(name, data)
+	} else {
+		changed, err = f.put(name, data)
+	}
+	if n != nil && err == nil {
+		if changed {
+			now = f.dir.stamp(name)
+		}
+		f.state.set(n, now, &sum)
+	}
+	return changed, err
+}
+
+// put is update without a state, for a folder that is in use.
+func (f *fileWriter) put(name string, data []byte) (changed bool, err error) {
+	exists, same, err := f.compare(name, data)
+	if same || err != nil {
+		return false, err
 	}
 	if !exists {
 		if done, err := f.dir.create(name, data); done || err != nil {

@@ -503,3 +503,74 @@ func (n noSeek) Open(name string) (fs.File, error) {
 	}
 	return noSeekFile{f}, nil
 }
+
+// TestWKDNew: a directory of keys that was not there appears when it is
+// complete, without what a run that was cut short has left, or not at all. One
+// that is there is filled file by file, and stays the same directory.
+func TestWKDNew(t *testing.T) {
+	keys := ring(t, "alice", "bob")
+	w := WKD{Root: t.TempDir(), Options: minimalOptions()}
+	dir := filepath.Join(w.Root, ".well-known/openpgpkey/example.org")
+	half := filepath.Join(dir, ".tmp-hu")
+	if err := os.MkdirAll(half, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"kei1q4tipxxu1yj79k9kfukdhfy631xe", "other"} {
+		if err := os.WriteFile(filepath.Join(half, name), []byte("half"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w.Options.Workers = 1
+	c, err := Collect(ctx, "example.org", manyCerts(t, 200, 200), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	w.Progress = func(done, _ int) {
+		if es, err := os.ReadDir(half); err != nil || len(es) != done {
+			t.Errorf("%d files are done, there are %d, %v", done, len(es), err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "hu")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("visible before its time: %v", err)
+		}
+		cancel()
+	}
+	if r, err := w.Write(ctx, c); !errors.Is(err, context.Canceled) || r.Written != 0 {
+		t.Errorf("cancelled: %+v, %v", r, err)
+	}
+	if es, err := os.ReadDir(dir); err != nil || len(es) != 1 || es[0].Name() != "policy" {
+		t.Errorf("a cancelled run left %v, %v", es, err)
+	}
+	w.Progress = nil
+	if r := update(t, w, keys); r.Written != 3 {
+		t.Errorf("%+v", r)
+	}
+	if got := tree(t, w.Root); len(got) != 4 {
+		t.Errorf("%d files", len(got))
+	}
+
+	hu := filepath.Join(dir, "hu")
+	if err := os.RemoveAll(hu); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(hu, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := os.Stat(hu)
+	if r := update(t, w, keys); r.Written != 3 {
+		t.Errorf("into an empty folder: %+v", r)
+	}
+	if after, err := os.Stat(hu); err != nil || !os.SameFile(before, after) || after.Mode() != before.Mode() {
+		t.Error("another folder is there now")
+	}
+	// A run that adds to it and is cut short keeps what it has written.
+	ctx, cancel = context.WithCancel(t.Context())
+	w.Progress = func(int, int) { cancel() }
+	if r, err := w.Write(ctx, c); !errors.Is(err, context.Canceled) || r.Written != 64 {
+		t.Errorf("cancelled: %+v, %v", r, err)
+	}
+	if es, _ := os.ReadDir(hu); len(es) != 67 {
+		t.Errorf("%d files", len(es))
+	}
+}

@@ -41,35 +41,42 @@ func program(t *testing.T, name string, args ...string) cost {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// The peak of the resident memory, as the program itself has it: the one in
-	// its resource usage begins with that of this process.
-	peak := make(chan int64)
-	stop := make(chan struct{})
-	go func() {
-		var kib int64
-		for {
-			if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)); err == nil && bytes.Contains(b, []byte("Name:\t"+filepath.Base(name)[:min(len(filepath.Base(name)), 15)]+"\n")) {
-				if _, rest, ok := bytes.Cut(b, []byte("VmHWM:")); ok {
-					fmt.Sscan(string(rest), &kib)
-				}
-			}
-			select {
-			case <-stop:
-				peak <- kib
-				return
-			case <-time.After(2 * time.Millisecond):
-			}
-		}
-	}()
 	err := cmd.Wait()
 	wall := time.Since(start)
-	close(stop)
-	kib := <-peak
 	if err != nil {
 		t.Fatalf("%s: %v\n%.500s", name, err, out.Bytes())
 	}
 	u := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	return cost{wall, time.Duration(u.Utime.Nano() + u.Stime.Nano()), kib}
+	return cost{wall, time.Duration(u.Utime.Nano() + u.Stime.Nano()), 0}
+}
+
+// memory is the peak of a program's resident memory in KiB, as it has it itself:
+// the one in its resource usage begins with that of this process. Looking takes
+// time, so this is a run of its own.
+func memory(t *testing.T, name string, args ...string) (kib int64) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	comm := []byte("Name:\t" + filepath.Base(name)[:min(len(filepath.Base(name)), 15)] + "\n")
+	for {
+		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)); err == nil && bytes.Contains(b, comm) {
+			if _, rest, ok := bytes.Cut(b, []byte("VmHWM:")); ok {
+				fmt.Sscan(string(rest), &kib)
+			}
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return kib
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 func function(f func()) cost {
@@ -138,59 +145,102 @@ func TestComparePrograms(t *testing.T) {
 	// there in sq's tree, and holds no more octets.
 	ours, theirs := filepath.Join(dir, "ours"), filepath.Join(dir, "sq")
 	const hu = ".well-known/openpgpkey/example.org/hu"
-	var sq, first, again, bare []cost
+	note := filepath.Join(dir, "state")
+	var sq, first, again, noted []cost
 	for range 3 {
 		os.RemoveAll(ours)
 		first = append(first, program(t, publish, "-ring", file, "-domain", "example.org", "-wkd", ours))
 		again = append(again, program(t, publish, "-ring", file, "-domain", "example.org", "-wkd", ours))
+		program(t, publish, "-ring", file, "-domain", "example.org", "-wkd", ours, "-state", note)
+		noted = append(noted, program(t, publish, "-ring", file, "-domain", "example.org", "-wkd", ours, "-state", note))
 		os.RemoveAll(theirs)
 		sq = append(sq, program(t, "sq", "wkd", "generate", "-s", theirs, "example.org", file))
 	}
+	os.RemoveAll(ours)
+	first[0].rss = memory(t, publish, "-ring", file, "-domain", "example.org", "-wkd", ours)
+	os.RemoveAll(theirs)
+	sq[0].rss = memory(t, "sq", "wkd", "generate", "-s", theirs, "example.org", file)
 	compareTrees(t, filepath.Join(ours, hu), filepath.Join(theirs, hu), n)
-	s, f, a := median(sq), median(first), median(again)
+	s, f, a, w := median(sq), median(first), median(again), median(noted)
 	t.Logf("WKD tree, sq wkd generate:     %v", s)
 	t.Logf("WKD tree, keypublish:          %v: sq takes %.0f times the wall, %.0f times the CPU", f, ratio(s.wall, f.wall), ratio(s.cpu, f.cpu))
 	t.Logf("WKD tree, keypublish again:    %v", a)
+	t.Logf("WKD tree, keypublish -state again: %v", w)
 
 	// Trees, in this process, one after the other in each round.
-	first, again, bare = nil, nil, nil
-	update := func() {
-		w := openpgpdns.WKD{Root: ours}
-		if r, err := w.Update(t.Context(), "example.org", openpgpdns.NewReader(bytes.NewReader(ring)).All()); err != nil || r.Addresses != n {
+	ways := []struct {
+		name string
+		run  func()
+		cost []cost
+	}{{name: "WKD.Update"}, {name: "WKD.Update again"}, {name: "WKD.Update with State"}, {name: "WKD.Update with State again"}, {name: "bare loop"}}
+	update := func(w openpgpdns.WKD, written int) {
+		if r, err := w.Update(t.Context(), "example.org", openpgpdns.NewReader(bytes.NewReader(ring)).All()); err != nil || r.Addresses != n || r.Written != written {
 			t.Fatal(r, err)
 		}
 	}
+	other := filepath.Join(dir, "other")
+	plain, state := openpgpdns.WKD{Root: ours}, openpgpdns.WKD{Root: other, State: note}
+	ways[0].run = func() { update(plain, n) }
+	ways[1].run = func() { update(plain, 0) }
+	ways[2].run = func() { update(state, n) }
+	ways[3].run = func() { update(state, 0) }
+	ways[4].run = bareLoop(t, filepath.Join(dir, "bare"), filepath.Join(ours, hu))
 	for range 15 {
-		os.RemoveAll(ours)
-		first = append(first, function(update))
-		again = append(again, function(update))
-		bare = append(bare, bareLoop(t, filepath.Join(dir, "bare"), filepath.Join(ours, hu)))
+		for _, d := range []string{ours, other, filepath.Join(dir, "bare", hu), note} {
+			if err := os.RemoveAll(d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.MkdirAll(filepath.Join(dir, "bare", hu), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for i := range ways {
+			ways[i].cost = append(ways[i].cost, function(ways[i].run))
+		}
 	}
-	lf, la, lb := median(first), median(again), median(bare)
-	t.Logf("WKD tree, WKD.Update:          %v", lf)
-	t.Logf("WKD tree, bare loop:           %v: Update takes %.2f times the wall, %.2f times the CPU", lb, ratio(lf.wall, lb.wall), ratio(lf.cpu, lb.cpu))
-	t.Logf("WKD tree, WKD.Update again:    %v: %.1f times faster than the first by wall, %.1f by CPU", la, ratio(lf.wall, la.wall), ratio(lf.cpu, la.cpu))
-	os.RemoveAll(filepath.Join(dir, "bare"))
+	to := func(a, b int) string {
+		x, y := median(ways[a].cost), median(ways[b].cost)
+		return fmt.Sprintf("%.2f times the wall, %.2f times the CPU", ratio(x.wall, y.wall), ratio(x.cpu, y.cpu))
+	}
+	for i := range ways {
+		t.Logf("WKD tree, %s:  %v", ways[i].name, median(ways[i].cost))
+	}
+	t.Logf("Update takes of the bare loop:           %s, with State %s", to(0, 4), to(2, 4))
+	t.Logf("the first Update takes of the second:    %s", to(0, 1))
+	t.Logf("the same, both with State:               %s", to(2, 3))
+	for _, d := range []string{filepath.Join(dir, "bare"), other} {
+		os.RemoveAll(d)
+	}
 
 	// A hundred thousand certificates. They repeat the keys under more addresses.
 	big := filepath.Join(dir, "big.pgp")
-	w, err := os.Create(big)
+	out, err := os.Create(big)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for k := range 10 {
 		b := bytes.ReplaceAll(ring, []byte("Test <u"), []byte("Test <"+string(rune('a'+k))))
-		if _, err := w.Write(b); err != nil {
+		if _, err := out.Write(b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.Close()
-	c := program(t, publish, "-ring", big, "-domain", "example.org", "-wkd", filepath.Join(dir, "big"))
+	out.Close()
+	args := []string{"-ring", big, "-domain", "example.org", "-wkd", filepath.Join(dir, "big")}
+	c := program(t, publish, args...)
+	args = append(args, "-state", note)
+	os.Remove(note)
+	cs := program(t, publish, args...)
+	ca := program(t, publish, args...)
+	ca.rss = memory(t, publish, args...)
+	os.RemoveAll(filepath.Join(dir, "big"))
+	c.rss = memory(t, publish, args[:len(args)-2]...)
 	es, err := os.ReadDir(filepath.Join(dir, "big", hu))
 	if err != nil || len(es) != 10*n {
 		t.Errorf("%d files, %v", len(es), err)
 	}
 	t.Logf("100,000 certificates, keypublish -wkd: %v", c)
+	t.Logf("100,000 certificates, keypublish -wkd -state, nothing changed, no state yet: %v", cs)
+	t.Logf("100,000 certificates, keypublish -wkd -state, nothing changed: %v", ca)
 	os.RemoveAll(filepath.Join(dir, "big"))
 
 	// gpg's DANE text, of fewer certificates, as gpg takes long to import.
@@ -222,19 +272,23 @@ func TestComparePrograms(t *testing.T) {
 	want := filepath.Join(dir, "gpg.zone")
 	var text []byte
 	var gpg, us []cost
+	const passes = 10 // of ours: one is too short for the clock of CPU time
 	for range 5 {
 		gpg = append(gpg, program(t, "gpg", "--homedir", home, "--batch", "--yes", "--output", want, "--export-options", "export-minimal,export-dane", "--export"))
-		us = append(us, function(func() {
-			text = text[:0]
-			for c, err := range openpgpdns.NewReader(bytes.NewReader(exported)).All() {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if text, err = openpgpdns.AppendExportDANE(text, openpgpdns.Minimal(), c); err != nil {
-					t.Fatal(err)
+		c := function(func() {
+			for range passes {
+				text = text[:0]
+				for c, err := range openpgpdns.NewReader(bytes.NewReader(exported)).All() {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if text, err = openpgpdns.AppendExportDANE(text, openpgpdns.Minimal(), c); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
-		}))
+		})
+		us = append(us, cost{wall: c.wall / passes, cpu: c.cpu / passes})
 	}
 	if b, err := os.ReadFile(want); err != nil || !bytes.Equal(b, text) {
 		t.Errorf("gpg's DANE text has %d octets, ours %d, %v", len(b), len(text), err)
@@ -271,9 +325,10 @@ func TestComparePrograms(t *testing.T) {
 	t.Logf("gpg-wks-client --install-key: %v a key: %.0f times keypublish's wall a key", e, ratio(e.wall, f.wall/n))
 }
 
-// bareLoop writes the files of a tree again, from two goroutines, with nothing
-// but os.WriteFile. The files are read before the clock starts.
-func bareLoop(t *testing.T, dst, src string) cost {
+// bareLoop returns a function that writes the files of the tree src again, from
+// two goroutines, with nothing but os.WriteFile. It has read them already. The
+// folder is there then.
+func bareLoop(t *testing.T, dst, src string) func() {
 	t.Helper()
 	es, err := os.ReadDir(src)
 	if err != nil {
@@ -285,12 +340,8 @@ func bareLoop(t *testing.T, dst, src string) cost {
 			t.Fatal(err)
 		}
 	}
-	os.RemoveAll(dst)
 	deep := filepath.Join(dst, ".well-known", "openpgpkey", "example.org", "hu")
-	if err := os.MkdirAll(deep, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return function(func() {
+	return func() {
 		var wg sync.WaitGroup
 		for w := range 2 {
 			wg.Go(func() {
@@ -303,7 +354,7 @@ func bareLoop(t *testing.T, dst, src string) cost {
 			})
 		}
 		wg.Wait()
-	})
+	}
 }
 
 func compareTrees(t *testing.T, ours, sq string, n int) {

@@ -41,6 +41,7 @@ func main() {
 
 type config struct {
 	ring, domain, wkd, zone, url string
+	state                        string
 	method                       openpgpdns.Method
 	form                         openpgpdns.Form
 	records                      []string
@@ -58,6 +59,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs.StringVar(&c.domain, "domain", "", "publish the addresses of this `domain`")
 	fs.StringVar(&c.wkd, "wkd", "", "write a Web Key Directory below the web root `dir`")
 	method := fs.String("method", "advanced", "layout of the directory: `advanced|direct`")
+	fs.StringVar(&c.state, "state", "", "note what is in the directory in `file`, outside of it: the next run need not read what nobody touched")
 	fs.StringVar(&c.zone, "zone", "", "write DNS records to `file`")
 	form := fs.String("form", "portable", "form of the records: `portable|mnemonic|generic|gpg`")
 	records := fs.String("records", "dane", "which records, a `list` of dane, cert, pka")
@@ -70,7 +72,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs.IntVar(&c.ttl, "ttl", -1, "TTL of the records in `seconds`; negative: none, the zone's applies")
 	fs.Usage = func() {
 		fmt.Fprint(fs.Output(), "usage: keypublish -ring FILE -domain D [-wkd DIR -method advanced|direct] [-zone FILE -form FORM]\n"+
-			"                  [-records dane,cert,pka] [-url URL] [-minimal] [-prune] [-verify]\n"+
+			"                  [-records dane,cert,pka] [-url URL] [-minimal] [-prune] [-verify] [-state FILE]\n"+
 			"       keypublish -hash ADDRESS\n\n")
 		fs.PrintDefaults()
 	}
@@ -114,6 +116,8 @@ func (c *config) complete(method, form, records string) (err error) {
 		return errors.New("-ring and -domain are needed; -h explains")
 	case c.wkd == "" && c.zone == "":
 		return errors.New("nothing to write: give -wkd or -zone")
+	case c.state != "" && c.wkd == "":
+		return errors.New("-state goes with -wkd")
 	}
 	switch method {
 	case "advanced":
@@ -183,7 +187,7 @@ func (c *config) publish(ctx context.Context, stdin io.Reader, stdout, stderr io
 		return fmt.Errorf("no key in the ring has an address in %s; nothing is changed", keys.Domain())
 	}
 	if c.wkd != "" {
-		w := openpgpdns.WKD{Root: c.wkd, Method: c.method, Prune: c.prune, Progress: progress(stderr)}
+		w := openpgpdns.WKD{Root: c.wkd, Method: c.method, Prune: c.prune, State: c.state, Progress: progress(stderr)}
 		r, err := w.Write(ctx, keys)
 		if err != nil {
 			return err
