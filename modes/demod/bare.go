@@ -3,7 +3,6 @@ package demod
 import (
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // addressErrors is how many bits of an address may be wrong for it to be taken
@@ -14,33 +13,36 @@ const addressErrors = 4
 // their first bits alone, at half samples from lo to hi: format and address
 // must be near to those of an aircraft that was heard some blocks before.
 func (b *block) bare(lo, hi int) {
-	const (
-		group = 8  // half samples that share one test of the level
-		span  = 24 // half samples whose mean level is tested, behind the last start of the group
-	)
+	const span = 24 // half samples whose mean level is tested, behind the last start of a group
 	if len(b.known) == 0 {
 		return
 	}
 	t := b.t
 	data := int(t.one[0]) // from the start of the preamble
-	lo, hi = max(lo, 2), min(hi, len(b.e)-int(t.chip[maxChips-1])-4)
+	lo, hi = max(lo, 2), min(hi, len(b.e)-int(t.chip[maxChips-1])-4-bareGroup)
 	// Half of the air of a frame has pulses on it.
 	threshold := 1.9 * span * b.noise
-	for m := lo; m < hi; m += group {
+	for m := lo; m < hi; m += bareGroup {
 		if to := b.inside(m); to > m {
-			m = to - group
+			m = to - bareGroup
 			continue
 		}
-		var sum float32
-		for _, v := range b.e[m+data+group : m+data+group+span] {
-			sum += v
+		w := b.e[m+data+bareGroup:][:span]
+		var s0, s1, s2, s3 float32 // four sums do not wait for each other
+		for i := 0; i+3 < len(w); i += 4 {
+			s0 += w[i]
+			s1 += w[i+1]
+			s2 += w[i+2]
+			s3 += w[i+3]
 		}
-		if sum < threshold {
+		if (s0+s1)+(s2+s3) < threshold {
 			continue
 		}
-		for k := m; k < min(m+group, hi); k++ {
-			if bits := b.starts(b.e[k:]); bits != 0 {
-				b.bareCandidate(k, bits)
+		var words [bareGroup]uint32
+		t.heads(&words, b.e[m:])
+		for k, word := range words[:min(bareGroup, hi-m)] {
+			if bits := frameLength(word); bits != 0 && b.near(word&0xFFFFFF) {
+				b.bareCandidate(m+k, bits)
 			}
 		}
 	}
@@ -57,20 +59,47 @@ func (b *block) inside(m int) int {
 	return 0
 }
 
-// starts returns the length of the frame whose first five bits these are: a
-// DF17 or a DF11, one bit of which may be wrong. Otherwise it is 0.
-func (b *block) starts(e []float32) int {
-	t := b.t
-	df := 0
-	for i := range 5 {
-		d := int32(math.Float32bits(e[t.zero[i]])) - int32(math.Float32bits(e[t.one[i]]))
-		df = df<<1 | int(uint32(d)>>31)
+// bareGroup is how many half samples share one test of the level.
+const bareGroup = 8
+
+// heads fills words with the first 32 hard bits of frames that start at e[0],
+// e[1] and so on. Those whose first five are no reason to go on may lack the
+// others.
+func (t *template) heads(words *[bareGroup]uint32, e []float32) {
+	if haveKernels {
+		_ = e[t.zero[31]+bareGroup-1]
+		heads8(words, &e[0], &t.one[0], &t.zero[0])
+		return
 	}
+	headsGeneric(words, e, t)
+}
+
+func headsGeneric(words *[bareGroup]uint32, e []float32, t *template) {
+	for k := range words {
+		words[k] = head(e[k:], 0, 0, 5, t) << 27
+		if frameLength(words[k]) != 0 {
+			words[k] = head(e[k:], words[k]>>27, 5, 32, t)
+		}
+	}
+}
+
+// head appends the hard bits from first up to last to word.
+func head(e []float32, word uint32, first, last int, t *template) uint32 {
+	for i := first; i < last; i++ {
+		d := int32(math.Float32bits(e[t.zero[i]])) - int32(math.Float32bits(e[t.one[i]]))
+		word = word<<1 | uint32(d)>>31
+	}
+	return word
+}
+
+// frameLength returns the length of the frame that begins with word if that is
+// a DF17 or a DF11, one bit of which may be wrong. Otherwise it is 0.
+func frameLength(word uint32) int {
 	const (
 		long  = 1<<17 | 1<<(17^1) | 1<<(17^2) | 1<<(17^4) | 1<<(17^8) | 1<<(17^16)
 		short = 1<<11 | 1<<(11^1) | 1<<(11^2) | 1<<(11^4) | 1<<(11^8) | 1<<(11^16)
 	)
-	switch bit := 1 << df; {
+	switch bit := uint32(1) << (word >> 27); {
 	case long&bit != 0:
 		return longBits
 	case short&bit != 0:
@@ -79,18 +108,21 @@ func (b *block) starts(e []float32) int {
 	return 0
 }
 
+// near reports whether an address is that of an aircraft that was heard but for
+// a few bits.
+func (b *block) near(address uint32) bool {
+	for _, k := range b.known {
+		if bits.OnesCount32(k^address) <= addressErrors {
+			return true
+		}
+	}
+	return false
+}
+
 // bareCandidate tests the first bits of a frame of the given length whose preamble would be at m.
 func (b *block) bareCandidate(m, length int) {
 	t := b.t
 	e := b.e[m:]
-	var address uint32
-	for i := 8; i < 32; i++ {
-		d := int32(math.Float32bits(e[t.zero[i]])) - int32(math.Float32bits(e[t.one[i]]))
-		address = address<<1 | uint32(d)>>31
-	}
-	if !slices.ContainsFunc(b.known, func(k uint32) bool { return bits.OnesCount32(k^address) <= addressErrors }) {
-		return
-	}
 	// Of neighbouring positions take the one with the most contrast.
 	const first = 32
 	contrast := func(e []float32) (diff, sum float32) {

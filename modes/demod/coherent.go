@@ -1,6 +1,9 @@
 package demod
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // refWindow is how many bits to each side of a bit give its reference phase:
 // enough to average the noise away, few enough to follow a transmitter whose
@@ -148,30 +151,38 @@ func (b *block) trellis(start, bits, bin int) {
 // recurse runs the trellis over own, what each bit's pulse says, and pair,
 // what each pair of neighbours does: for the bit before zero or one (first
 // index) and this bit zero or one.
-func (b *block) recurse(bits int) {
-	own, pair := &b.own, &b.pair
+func (b *block) recurse(n int) {
+	if haveKernels {
+		low, high := recurse4(&b.llr, &b.fwd, &b.own, &b.pair, n)
+		b.word = [2]uint64{bits.Reverse64(low), bits.Reverse64(high)}
+		return
+	}
+	b.word = recurseGeneric(&b.llr, &b.fwd, &b.own, &b.pair, n)
+}
+
+func recurseGeneric(llr, fwd, own *[longBits]float32, pair *[2][2][longBits]float32, bits int) (word [2]uint64) {
 	// Only the difference of the two states counts. f is how much likelier a
 	// one is than a zero from all up to bit i, g from all behind bit j. Both
 	// recursions run in one loop, they do not wait for each other.
 	f, g := own[0], float32(0)
-	b.fwd[0], b.llr[bits-1] = f, g
+	fwd[0], llr[bits-1] = f, g
 	for i, j := 1, bits-1; i < bits; i, j = i+1, j-1 {
 		one := larger(f+pair[1][1][i], pair[0][1][i])
 		zero := larger(f+pair[1][0][i], pair[0][0][i])
 		f = own[i] + one - zero
-		b.fwd[i] = f
+		fwd[i] = f
 		g += own[j]
 		one = larger(g+pair[1][1][j], pair[1][0][j])
 		zero = larger(g+pair[0][1][j], pair[0][0][j])
 		g = one - zero
-		b.llr[j-1] = g
+		llr[j-1] = g
 	}
-	b.word = [2]uint64{}
 	for i := range bits {
-		l := b.llr[i] + b.fwd[i]
-		b.llr[i] = l
-		b.word[i>>6] |= uint64(^math.Float32bits(l)>>31) << (63 - i&63)
+		l := llr[i] + fwd[i]
+		llr[i] = l
+		word[i>>6] |= uint64(^math.Float32bits(l)>>31) << (63 - i&63)
 	}
+	return word
 }
 
 // trust fills inv with one over the noise at each bit. Out of phase with the

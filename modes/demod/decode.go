@@ -261,14 +261,9 @@ func (b *block) fineTime(m, bits int) (int, float32) {
 	p1, p2, p3 := t.preambleHalves()
 	for k := range s {
 		e := b.e[m+k-reach:]
-		sum := 2 * (e[0] + e[p1] + e[p2] + e[p3])
-		one, zero := t.one[:bits], t.zero[:bits]
-		for i, p := range one {
-			x, y := e[p], e[zero[i]]
-			sum += x + y + abs32(x-y)
-		}
-		s[k] = sum
+		s[k] = 2 * (e[0] + e[p1] + e[p2] + e[p3])
 	}
+	pulses(&s, b.e[m-reach:], t.one[:bits], t.zero[:bits])
 	best := 1
 	for k := 2; k < len(s)-1; k++ {
 		if s[k] > s[best] {
@@ -284,6 +279,27 @@ func (b *block) fineTime(m, bits int) (int, float32) {
 	level := peak/float32(2*(bits+4)) - b.noise
 	pos := int(math.Round((float64(m+best-reach) + float64(delta)) * (subPhases / 2)))
 	return pos, max(level, 0)
+}
+
+// pulses adds to s[k], for frames that start at e[k], twice the larger half of
+// each bit.
+func pulses(s *[5]float32, e []float32, one, zero []int32) {
+	zero = zero[:len(one)]
+	if last := len(one) - 1; haveKernels && last >= 0 {
+		_ = e[max(one[last], zero[last])+4]
+		pulses5(s, &e[0], &one[0], &zero[0], len(one))
+		return
+	}
+	pulsesGeneric(s, e, one, zero)
+}
+
+func pulsesGeneric(s *[5]float32, e []float32, one, zero []int32) {
+	for i, p := range one {
+		x, y := e[p:][:len(s)], e[zero[i]:][:len(s)]
+		for k := range s {
+			s[k] += x[k] + y[k] + abs32(x[k]-y[k])
+		}
+	}
 }
 
 // certify appends a frame whose parity vouches for it and makes candidates

@@ -51,3 +51,29 @@ func matchReal(zr, zi, z *float32, taps *[mfTaps]float32, n, stride, period int)
 //
 //go:noescape
 func matchComplex(zr, zi, z *float32, taps *[mfTaps]complex64, n, stride, period int)
+
+// correlate16 is correlateGeneric.
+//
+//go:noescape
+func correlate16(auto, r *[lags + 1]float32, s, e *float32, on *int16, n int)
+
+// echoes4 is echoesGeneric for n chips, a multiple of four; s is at the first.
+//
+//go:noescape
+func echoes4(x, s *float32, n int, late, early *[echo + 1]float32)
+
+// pulses5 is pulsesGeneric.
+//
+//go:noescape
+func pulses5(s *[5]float32, e *float32, one, zero *int32, n int)
+
+// recurse4 is recurseGeneric for a number of bits that four divides. Bit i of
+// the words is that of bit i of the frame.
+//
+//go:noescape
+func recurse4(llr, fwd, own *[longBits]float32, pair *[2][2][longBits]float32, n int) (low, high uint64)
+
+// heads8 is headsGeneric, always with all 32 bits.
+//
+//go:noescape
+func heads8(words *[bareGroup]uint32, e *float32, one, zero *int32)

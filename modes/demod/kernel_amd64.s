@@ -568,3 +568,255 @@ more:
 	JMP more
 over:
 	RET
+
+// func correlate16(auto, r *[16]float32, s, e *float32, on *int16, n int)
+TEXT ·correlate16(SB), NOSPLIT, $0-48
+	MOVQ auto+0(FP), R8
+	MOVQ r+8(FP), R9
+	MOVQ s+16(FP), SI
+	MOVQ e+24(FP), DI
+	MOVQ on+32(FP), DX
+	MOVQ n+40(FP), CX
+	MOVUPS 0(R8), X0
+	MOVUPS 0(R9), X4
+	MOVUPS 16(R8), X1
+	MOVUPS 16(R9), X5
+	MOVUPS 32(R8), X2
+	MOVUPS 32(R9), X6
+	MOVUPS 48(R8), X3
+	MOVUPS 48(R9), X7
+	SUBQ $28, DI // seven places
+more:
+	DECQ CX
+	JLT over
+	MOVWQSX (DX), AX
+	ADDQ $2, DX
+	MOVUPS 0(SI)(AX*4), X8
+	MOVUPS 0(DI)(AX*4), X12
+	ADDPS X8, X0
+	ADDPS X12, X4
+	MOVUPS 16(SI)(AX*4), X9
+	MOVUPS 16(DI)(AX*4), X13
+	ADDPS X9, X1
+	ADDPS X13, X5
+	MOVUPS 32(SI)(AX*4), X10
+	MOVUPS 32(DI)(AX*4), X14
+	ADDPS X10, X2
+	ADDPS X14, X6
+	MOVUPS 48(SI)(AX*4), X11
+	MOVUPS 48(DI)(AX*4), X15
+	ADDPS X11, X3
+	ADDPS X15, X7
+	JMP more
+over:
+	MOVUPS X0, 0(R8)
+	MOVUPS X4, 0(R9)
+	MOVUPS X1, 16(R8)
+	MOVUPS X5, 16(R9)
+	MOVUPS X2, 32(R8)
+	MOVUPS X6, 32(R9)
+	MOVUPS X3, 48(R8)
+	MOVUPS X7, 48(R9)
+	RET
+
+// func echoes4(x, s *float32, n int, late, early *[8]float32)
+// n is a multiple of four. Taps 1 to 3 have no early part.
+TEXT ·echoes4(SB), NOSPLIT, $0-40
+	MOVQ x+0(FP), DI
+	MOVQ s+8(FP), SI
+	MOVQ n+16(FP), CX
+	MOVQ late+24(FP), AX
+	MOVQ early+32(FP), BX
+	MOVSS 4(AX), X5
+	SHUFPS $0, X5, X5
+	MOVSS 8(AX), X6
+	SHUFPS $0, X6, X6
+	MOVSS 12(AX), X7
+	SHUFPS $0, X7, X7
+	MOVSS 16(AX), X8
+	SHUFPS $0, X8, X8
+	MOVSS 20(AX), X9
+	SHUFPS $0, X9, X9
+	MOVSS 24(AX), X10
+	SHUFPS $0, X10, X10
+	MOVSS 28(AX), X11
+	SHUFPS $0, X11, X11
+	MOVSS 16(BX), X12
+	SHUFPS $0, X12, X12
+	MOVSS 20(BX), X13
+	SHUFPS $0, X13, X13
+	MOVSS 24(BX), X14
+	SHUFPS $0, X14, X14
+	MOVSS 28(BX), X15
+	SHUFPS $0, X15, X15
+more:
+	SUBQ $4, CX
+	JLT over
+	MOVUPS -4(SI), X0
+	MULPS X5, X0
+	MOVUPS -8(SI), X1
+	MULPS X6, X1
+	ADDPS X1, X0
+	MOVUPS -12(SI), X1
+	MULPS X7, X1
+	ADDPS X1, X0
+	MOVUPS -16(SI), X1
+	MOVUPS 16(SI), X2
+	MULPS X8, X1
+	MULPS X12, X2
+	ADDPS X2, X1
+	ADDPS X1, X0
+	MOVUPS -20(SI), X1
+	MOVUPS 20(SI), X2
+	MULPS X9, X1
+	MULPS X13, X2
+	ADDPS X2, X1
+	ADDPS X1, X0
+	MOVUPS -24(SI), X1
+	MOVUPS 24(SI), X2
+	MULPS X10, X1
+	MULPS X14, X2
+	ADDPS X2, X1
+	ADDPS X1, X0
+	MOVUPS -28(SI), X1
+	MOVUPS 28(SI), X2
+	MULPS X11, X1
+	MULPS X15, X2
+	ADDPS X2, X1
+	ADDPS X1, X0
+	MOVUPS X0, (DI)
+	ADDQ $16, SI
+	ADDQ $16, DI
+	JMP more
+over:
+	RET
+
+// func pulses5(s *[5]float32, e *float32, one, zero *int32, n int)
+TEXT ·pulses5(SB), NOSPLIT, $0-40
+	MOVQ s+0(FP), DI
+	MOVQ e+8(FP), SI
+	MOVQ one+16(FP), R8
+	MOVQ zero+24(FP), R9
+	MOVQ n+32(FP), CX
+	MOVUPS 0(DI), X0
+	MOVSS 16(DI), X1
+	PCMPEQL X15, X15
+	PSRLL $1, X15 // all but the sign
+	XORQ DX, DX
+more:
+	CMPQ DX, CX
+	JGE over
+	MOVLQSX (R8)(DX*4), AX
+	MOVLQSX (R9)(DX*4), BX
+	INCQ DX
+	MOVUPS (SI)(AX*4), X2
+	MOVUPS (SI)(BX*4), X3
+	MOVSS 16(SI)(AX*4), X4
+	MOVSS 16(SI)(BX*4), X5
+	MOVAPS X2, X6
+	ADDPS X3, X2
+	SUBPS X3, X6
+	ANDPS X15, X6
+	ADDPS X6, X2
+	ADDPS X2, X0
+	MOVAPS X4, X7
+	ADDSS X5, X4
+	SUBSS X5, X7
+	ANDPS X15, X7
+	ADDSS X7, X4
+	ADDSS X4, X1
+	JMP more
+over:
+	MOVUPS X0, 0(DI)
+	MOVSS X1, 16(DI)
+	RET
+
+// func recurse4(llr, fwd, own *[112]float32, pair *[2][2][112]float32, n int) (low, high uint64)
+// n is a multiple of four.
+TEXT ·recurse4(SB), NOSPLIT, $0-56
+	MOVQ llr+0(FP), DI
+	MOVQ fwd+8(FP), SI
+	MOVQ own+16(FP), DX
+	MOVQ pair+24(FP), R8 // 0 0, 0 1, 1 0, 1 1 at 448 bytes each
+	MOVQ n+32(FP), CX
+	MOVSS (DX), X0 // f
+	MOVSS X0, (SI)
+	XORPS X1, X1 // g
+	MOVQ CX, BX
+	DECQ BX // j
+	MOVSS X1, (DI)(BX*4)
+	MOVQ $1, AX // i
+more:
+	CMPQ AX, CX
+	JGE over
+	MOVAPS X0, X2
+	ADDSS 1344(R8)(AX*4), X0
+	ADDSS 896(R8)(AX*4), X2
+	MAXSS 448(R8)(AX*4), X0 // one
+	MAXSS 0(R8)(AX*4), X2 // zero
+	ADDSS (DX)(AX*4), X0
+	SUBSS X2, X0
+	MOVSS X0, (SI)(AX*4)
+	ADDSS (DX)(BX*4), X1
+	MOVAPS X1, X3
+	ADDSS 1344(R8)(BX*4), X1
+	ADDSS 448(R8)(BX*4), X3
+	MAXSS 896(R8)(BX*4), X1 // one
+	MAXSS 0(R8)(BX*4), X3 // zero
+	SUBSS X3, X1
+	MOVSS X1, -4(DI)(BX*4)
+	INCQ AX
+	DECQ BX
+	JMP more
+over:
+	XORQ R9, R9
+	XORQ R10, R10
+	SHRQ $2, CX // groups
+words:
+	DECQ CX
+	JLT done
+	MOVQ CX, AX
+	SHLQ $4, AX
+	MOVUPS (DI)(AX*1), X0
+	MOVUPS (SI)(AX*1), X1
+	ADDPS X1, X0
+	MOVUPS X0, (DI)(AX*1)
+	MOVMSKPS X0, BX
+	XORQ $15, BX
+	SHLQ $4, R9, R10
+	SHLQ $4, R9
+	ORQ BX, R9
+	JMP words
+done:
+	MOVQ R9, low+40(FP)
+	MOVQ R10, high+48(FP)
+	RET
+
+// func heads8(words *[8]uint32, e *float32, one, zero *int32)
+TEXT ·heads8(SB), NOSPLIT, $0-32
+	MOVQ words+0(FP), DI
+	MOVQ e+8(FP), SI
+	MOVQ one+16(FP), R8
+	MOVQ zero+24(FP), R9
+	XORPS X0, X0
+	XORPS X1, X1
+	XORQ CX, CX
+more:
+	MOVLQSX (R8)(CX*4), AX
+	MOVLQSX (R9)(CX*4), BX
+	MOVUPS (SI)(BX*4), X2
+	MOVUPS 16(SI)(BX*4), X3
+	MOVUPS (SI)(AX*4), X4
+	MOVUPS 16(SI)(AX*4), X5
+	CMPPS X4, X2, $1 // zero < one
+	CMPPS X5, X3, $1
+	PADDL X0, X0
+	PADDL X1, X1
+	PSUBL X2, X0
+	PSUBL X3, X1
+	INCQ CX
+	CMPQ CX, $32
+	JLT more
+	MOVUPS X0, (DI)
+	MOVUPS X1, 16(DI)
+	RET

@@ -21,3 +21,15 @@ func interleave4(z, re, im *float32, n int) {}
 func matchReal(zr, zi, z *float32, taps *[mfTaps]float32, n, stride, period int) {}
 
 func matchComplex(zr, zi, z *float32, taps *[mfTaps]complex64, n, stride, period int) {}
+
+func correlate16(auto, r *[lags + 1]float32, s, e *float32, on *int16, n int) {}
+
+func echoes4(x, s *float32, n int, late, early *[echo + 1]float32) {}
+
+func pulses5(s *[5]float32, e *float32, one, zero *int32, n int) {}
+
+func recurse4(llr, fwd, own *[longBits]float32, pair *[2][2][longBits]float32, n int) (low, high uint64) {
+	return 0, 0
+}
+
+func heads8(words *[bareGroup]uint32, e *float32, one, zero *int32) {}

@@ -94,6 +94,109 @@ func TestSieve(t *testing.T) {
 	}
 }
 
+// sameBits fails where two slices are not equal, but for the sign of zero.
+func sameBits(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("%s: number %d is %v, plainly %v", what, i, got[i], want[i])
+		}
+	}
+}
+
+// The work on one frame, against the plain loops.
+func TestFrameKernels(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	fill := func(x []float32) {
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+	}
+	for _, tm := range []*template{template20(), template24()} {
+		c := Config{Effort: EffortMax}
+		x, y := newBlock(tm, &efforts[EffortMax], &c), newBlock(tm, &efforts[EffortMax], &c)
+		fill(x.re)
+		fill(x.im)
+		copy(y.re, x.re)
+		copy(y.im, x.im)
+		for bin := range 2*offsetBins + 1 {
+			for _, n := range []int{shortBits, longBits} {
+				start := (50+rng.IntN(8000))*subPhases + rng.IntN(subPhases)
+				x.matched(start, n, bin)
+				y.matchedGeneric(start+firstDataChip*tm.chipStep, n, bin)
+				sameBits(t, "I behind the matched filter", x.zr[:2*n], y.zr[:2*n])
+				sameBits(t, "Q behind the matched filter", x.zi[:2*n], y.zi[:2*n])
+			}
+		}
+		e := make([]float32, 700)
+		for range 20 {
+			for i := range e {
+				e[i] = float32(rng.ExpFloat64())
+			}
+			got := [5]float32{1, 2, 3, 4, 5}
+			want := got
+			n := []int{shortBits, longBits, 1}[rng.IntN(3)]
+			pulses(&got, e, tm.one[:n], tm.zero[:n])
+			pulsesGeneric(&want, e, tm.one[:n], tm.zero[:n])
+			sameBits(t, "pulses", got[:], want[:])
+
+			var words, plain [bareGroup]uint32
+			tm.heads(&words, e[n:])
+			headsGeneric(&plain, e[n:], tm)
+			for k, w := range words {
+				if w>>27 != plain[k]>>27 || frameLength(w) != 0 && w != plain[k] {
+					t.Fatalf("head %d is %08x, plainly %08x", k, w, plain[k])
+				}
+			}
+		}
+	}
+
+	for range 50 {
+		var own, llr, fwd, llr2, fwd2 [longBits]float32
+		var pair [2][2][longBits]float32
+		fill(own[:])
+		for i := range pair {
+			for j := range pair[i] {
+				fill(pair[i][j][:])
+			}
+		}
+		for _, n := range []int{shortBits, longBits} {
+			x := block{llr: llr, fwd: fwd, own: own, pair: pair}
+			x.recurse(n)
+			word := recurseGeneric(&llr2, &fwd2, &own, &pair, n)
+			sameBits(t, "trellis forward", x.fwd[:n], fwd2[:n])
+			sameBits(t, "trellis", x.llr[:n], llr2[:n])
+			if x.word != word {
+				t.Fatalf("trellis decides %x, plainly %x", x.word, word)
+			}
+		}
+
+		var s, e [2*longBits + 4*echo + 1]float32
+		var on []int16
+		fill(e[:])
+		for i := range s {
+			s[i] = float32(rng.IntN(2))
+			if s[i] == 1 && i >= 2*echo && i < 2*echo+2*longBits {
+				on = append(on, int16(i))
+			}
+		}
+		var a, b, a2, b2 [lags + 1]float32
+		correlate(&a, &b, s[:], e[:], on)
+		correlateGeneric(&a2, &b2, s[:], e[:], on)
+		sameBits(t, "autocorrelation", a[:], a2[:])
+		sameBits(t, "correlation", b[:], b2[:])
+		var late, early [echo + 1]float32
+		fill(late[:])
+		fill(early[4:])
+		for _, n := range []int{0, 2, 2 * shortBits, 2 * longBits} {
+			var got, want [2 * longBits]float32
+			echoes(got[:n], s[:], &late, &early)
+			echoesGeneric(want[:n], s[:], &late, &early)
+			sameBits(t, "echoes", got[:], want[:])
+		}
+	}
+}
+
 // A receiver that runs for months: the clock must not overflow.
 func TestTicksOfLongStreams(t *testing.T) {
 	for _, tm := range []*template{template20(), template24()} {

@@ -18,7 +18,7 @@ const (
 // decisions.
 func (b *block) learn(bits int) {
 	const pad = 2 * echo
-	var s, e [2*longBits + 2*pad]float32 // pulses, and what the template leaves
+	var s, e [2*longBits + 2*pad + 1]float32 // pulses, and what the template leaves
 	chips := 2 * bits
 	on := b.onChips[:bits]
 	for i := range bits {
@@ -35,14 +35,8 @@ func (b *block) learn(bits int) {
 		e[c] -= h[0]*s[c] + h[1]*(s[c-1]+s[c+1]) + h[2]*(s[c-2]+s[c+2]) + h[3]*(s[c-3]+s[c+3])
 	}
 	// Normal equations; the matrix depends on the difference of lags only.
-	var auto [lags]float32
-	var r [lags]float32
-	for _, c := range on {
-		for k := range lags {
-			r[k] += e[int(c)+k-echo] // where a pulse is k-echo chips before
-			auto[k] += s[int(c)+min(k, pad)]
-		}
-	}
+	var auto, r [lags + 1]float32 // one more than counts
+	correlate(&auto, &r, s[:], e[:], on)
 	var noise float32
 	for _, v := range b.inv[:bits] {
 		noise += 1 / v
@@ -57,7 +51,7 @@ func (b *block) learn(bits int) {
 		}
 		a[i][i] += ridge
 	}
-	if !solve(&a, &r) {
+	if !solve(&a, (*[lags]float32)(r[:])) {
 		return
 	}
 	// The response before the pulse is the smear, for which the trellis is;
@@ -77,16 +71,11 @@ func (b *block) learn(bits int) {
 			early[k], late[k] = before, behind
 		}
 	}
+	x := e[:chips]
+	echoes(x, s[:], &late, &early)
 	for i := range bits {
-		var x [2]float32
-		for c := range x {
-			at := 2*i + c + pad
-			for k := 1; k <= echo; k++ {
-				x[c] += late[k]*s[at-k] + early[k]*s[at+k]
-			}
-		}
 		inv := b.inv[i] * near[0]
-		b.own[i] = inv * 2 * (b.xa[i] - x[0] - b.xb[i] + x[1])
+		b.own[i] = inv * 2 * (b.xa[i] - x[2*i] - b.xb[i] + x[2*i+1])
 		if i+1 < bits {
 			b.pair[1][1][i+1] = -2 * inv * near[2]
 			b.pair[1][0][i+1] = -2 * inv * near[3]
@@ -95,6 +84,54 @@ func (b *block) learn(bits int) {
 		}
 	}
 	b.recurse(bits)
+}
+
+// correlate adds up, over the pulses at the places on, e from echo places
+// before to echo behind it and s from there to 2*echo behind; both and one
+// place more.
+func correlate(auto, r *[lags + 1]float32, s, e []float32, on []int16) {
+	if haveKernels && len(on) > 0 {
+		last := int(on[len(on)-1]) // they rise
+		_, _, _ = s[last+lags], e[last+lags-echo], e[int(on[0])-echo]
+		correlate16(auto, r, &s[0], &e[0], &on[0], len(on))
+		return
+	}
+	correlateGeneric(auto, r, s, e, on)
+}
+
+func correlateGeneric(auto, r *[lags + 1]float32, s, e []float32, on []int16) {
+	for _, c := range on {
+		v, w := s[c:][:lags+1], e[int(c)-echo:][:lags+1]
+		for k := range v {
+			r[k] += w[k]
+			auto[k] += v[k]
+		}
+	}
+}
+
+// echoes fills x, whose length is even, with what the pulses s, from 2*echo on,
+// leave at each chip: late[k] of the pulse k chips before and early[k] of the one
+// k chips behind. early is 0 up to 3.
+func echoes(x, s []float32, late, early *[echo + 1]float32) {
+	n := len(x)
+	done := 0
+	if haveKernels && n >= 4 {
+		done = n &^ 3
+		_ = s[2*echo+done+echo-1]
+		echoes4(&x[0], &s[2*echo], done, late, early)
+	}
+	echoesGeneric(x[done:], s[done:], late, early)
+}
+
+func echoesGeneric(x, s []float32, late, early *[echo + 1]float32) {
+	for c := range x {
+		at := c + 2*echo
+		var v float32
+		for k := 1; k <= echo; k++ {
+			v += float32(late[k]*s[at-k]) + float32(early[k]*s[at+k])
+		}
+		x[c] = v
+	}
 }
 
 // solve solves a*x = r for a positive definite matrix of which the lower half
