@@ -33,7 +33,9 @@ type Device struct {
 	offloads Offload
 	queues   []*os.File
 	stats    []queueStats
+	alarm    alarm
 	running  atomic.Bool
+	closed   atomic.Bool
 	closing  sync.Once
 	closeErr error
 }
@@ -50,6 +52,11 @@ func Open(name string, o Options) (*Device, error) {
 	if d.name == "" {
 		d.name = "tun%d"
 	}
+	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("tun: eventfd: %w", err)
+	}
+	d.alarm.f = os.NewFile(uintptr(bell), "eventfd")
 	n := max(o.Queues, 1)
 	for range n {
 		f, err := d.openQueue(n > 1)
@@ -71,7 +78,7 @@ func Open(name string, o Options) (*Device, error) {
 
 // openQueue opens one queue and, with the first one, learns the name.
 func (d *Device) openQueue(multi bool) (*os.File, error) {
-	fd, err := unix.Open(devNetTun, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	fd, err := unix.Open(devNetTun, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("tun: open %s: %w", devNetTun, err)
 	}
@@ -104,9 +111,14 @@ func (d *Device) openQueue(multi bool) (*os.File, error) {
 			return fail("TUNSETVNETHDRSZ", err)
 		}
 	}
-	// Only now may the poller learn of the descriptor: one that is not
-	// attached to a device reports an error for ever.
-	return os.NewFile(uintptr(fd), devNetTun), nil
+	// Only after NewFile it must not block: the runtime's poller, which would
+	// be woken for every packet, is not to know of it.
+	f := os.NewFile(uintptr(fd), devNetTun)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("tun: O_NONBLOCK %s: %w", d.name, err)
+	}
+	return f, nil
 }
 
 // control runs f with the descriptor of the first queue.
@@ -118,11 +130,7 @@ func (d *Device) control(f func(fd int) error) error {
 	if err != nil {
 		return err
 	}
-	var inner error
-	if err := c.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
-		return err
-	}
-	return inner
+	return control(c, f)
 }
 
 // setOffloads takes the richest set that the options allow and the kernel
@@ -179,10 +187,13 @@ func (d *Device) SetOwner(uid int) error {
 // running [Device.Run] returns. It is safe to call twice.
 func (d *Device) Close() error {
 	d.closing.Do(func() {
+		d.closed.Store(true)
+		d.alarm.ring()
 		var errs []error
 		for _, q := range d.queues {
 			errs = append(errs, q.Close())
 		}
+		errs = append(errs, d.alarm.f.Close())
 		d.closeErr = errors.Join(errs...)
 	})
 	return d.closeErr

@@ -19,6 +19,11 @@
 // On the devices where packets arrive, generic receive offload should be on,
 // for UDP with "ethtool -K DEV rx-udp-gro-forwarding on".
 //
+// Where receive offload is off, packets come one by one. Those that are in the
+// queue already and continue each other, as segments of a TCP stream and UDP
+// datagrams of one size do, are then gathered and written as one super-packet.
+// No packet waits for another that has not arrived.
+//
 // [Open] tries the offloads from the richest set down, since a kernel refuses
 // a set with one bit it does not know (USO before Linux 6.2);
 // [Device.Offloads] tells what was had. Without a vnet header
@@ -32,8 +37,8 @@
 //
 // # Concurrency
 //
-// Every queue has a goroutine of its own inside [Device.Run]. Counters may be
-// read, and the translator's configuration changed, at any time.
+// Every queue has a goroutine and a thread of its own inside [Device.Run].
+// Counters may be read, and the translator's configuration changed, at any time.
 //
 // # Specifications
 //

@@ -7,7 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -32,6 +32,7 @@ type queueStats struct {
 	read, readBytes, super   atomic.Uint64
 	written, writtenBytes    atomic.Uint64
 	copied, writeErrors, bad atomic.Uint64
+	gathered                 atomic.Uint64
 	_                        [64]byte // keep the next queue's counters off this cache line
 }
 
@@ -40,7 +41,8 @@ type queueStats struct {
 // ended it: by then every packet that was read has been written. The device
 // stays open, and Run may be called again.
 //
-// One goroutine serves each queue. The work of a queue allocates nothing.
+// One goroutine, and the thread that it waits in, serves each queue. The work
+// of a queue allocates nothing.
 func (d *Device) Run(ctx context.Context, t *nat64.Translator) error {
 	if !d.running.CompareAndSwap(false, true) {
 		return errors.New("tun: Run is running already")
@@ -48,24 +50,32 @@ func (d *Device) Run(ctx context.Context, t *nat64.Translator) error {
 	defer d.running.Store(false)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// A deadline in the past wakes the readers without closing the queues.
+	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		for _, q := range d.queues {
-			q.SetReadDeadline(time.Unix(1, 0))
-		}
+		d.alarm.ring()
+		close(woken)
 	})
 	var wg sync.WaitGroup
 	for i := range d.queues {
 		wg.Go(func() {
-			if err := d.serve(d.queues[i], &d.stats[i], t); err != nil {
+			c, err := d.queues[i].SyscallConn()
+			if err == nil {
+				// The descriptors stay valid as long as Control runs.
+				err = control(c, func(fd int) error {
+					return d.alarm.control(func(bell int) error { return d.serve(fd, bell, &d.stats[i], t) })
+				})
+			}
+			if err != nil {
 				cancel(fmt.Errorf("tun: %s queue %d: %w", d.name, i, err))
 			}
 		})
 	}
 	wg.Wait()
-	stop()
-	for _, q := range d.queues {
-		q.SetReadDeadline(time.Time{})
+	if !stop() {
+		<-woken
+	}
+	if !d.closed.Load() {
+		d.alarm.reset()
 	}
 	// A queue's own failure was the cause, unless the caller ended it.
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
@@ -74,28 +84,100 @@ func (d *Device) Run(ctx context.Context, t *nat64.Translator) error {
 	return nil
 }
 
-// serve is the loop of one queue.
-func (d *Device) serve(q *os.File, s *queueStats, t *nat64.Translator) error {
-	var (
-		scratch nat64.Scratch
-		h       nat64.VirtioHdr
-		buf     = make([]byte, bufLen)
-		out     []byte // for packets that do not lie in buf
-		header  = 0
-	)
+// alarm wakes goroutines that wait in poll for their queues, all of them and
+// until it is reset.
+type alarm struct {
+	on atomic.Bool
+	f  *os.File // an eventfd
+}
+
+func (a *alarm) ring() {
+	if !a.on.Swap(true) {
+		a.f.Write([]byte{1, 1, 1, 1, 1, 1, 1, 1})
+	}
+}
+
+func (a *alarm) reset() {
+	if a.on.Swap(false) {
+		a.f.Read(make([]byte, 8))
+	}
+}
+
+func (a *alarm) control(f func(fd int) error) error {
+	c, err := a.f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return control(c, f)
+}
+
+// control runs f with a descriptor.
+func control(c syscall.RawConn, f func(fd int) error) error {
+	var inner error
+	if err := c.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
+		return err
+	}
+	return inner
+}
+
+// queue is what the goroutine of one queue works with.
+type queue struct {
+	fd      int
+	vnet    bool
+	tcp     bool // gather TCP segments
+	udp     bool // gather UDP datagrams
+	s       *queueStats
+	scratch nat64.Scratch
+	out     []byte // for packets that do not lie in a buffer with room in front
+	flows   [maxFlows]gathered
+	used    int // flows[:used] hold packets, the oldest first
+	spare   [][]byte
+}
+
+// serve is the loop of one queue. It waits in poll and not in the runtime's
+// poller: a goroutine that parks leaves its processor idle, which costs a
+// search for work, and the wake-up of the runtime's monitor thread when a
+// packet comes some microseconds later.
+func (d *Device) serve(fd, bell int, s *queueStats, t *nat64.Translator) error {
+	q := &queue{fd: fd, vnet: d.vnet, tcp: d.offloads&OffloadTSO != 0, udp: d.offloads&OffloadUSO != 0, s: s}
+	header := 0
 	if d.vnet {
 		header = vnetHeaderLen
 	}
-	for {
-		n, err := q.Read(buf[front-header:])
+	buf := make([]byte, bufLen)
+	if q.tcp || q.udp {
+		for range maxFlows {
+			q.spare = append(q.spare, make([]byte, bufLen))
+		}
+	}
+	var h nat64.VirtioHdr
+	wait := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(bell), Events: unix.POLLIN}}
+	for since := 0; ; since++ {
+		if since == maxWaiting {
+			q.flush()
+			since = 0
+			if d.alarm.on.Load() {
+				return d.ended()
+			}
+		}
+		n, err := unix.Read(fd, buf[front-header:])
 		if err != nil {
-			switch {
-			case errors.Is(err, os.ErrDeadlineExceeded):
-				return nil
-			case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOBUFS):
+			switch err {
+			case unix.EAGAIN:
+				q.flush()
+				since = -1
+				if _, err := unix.Poll(wait, -1); err != nil && err != unix.EINTR {
+					return os.NewSyscallError("poll", err)
+				}
+				if d.alarm.on.Load() {
+					return d.ended()
+				}
+				continue
+			case unix.EINTR, unix.ENOBUFS:
 				continue
 			}
-			return err
+			q.flush()
+			return os.NewSyscallError("read", err)
 		}
 		s.read.Add(1)
 		s.readBytes.Add(uint64(max(n-header, 0)))
@@ -112,44 +194,114 @@ func (d *Device) serve(q *os.File, s *queueStats, t *nat64.Translator) error {
 			if h.GSOType != 0 {
 				s.super.Add(1)
 			}
-			r = t.TranslateOffload(&scratch, &h, buf, front, n-header)
+			r = t.TranslateOffload(&q.scratch, &h, buf, front, n-header)
 		} else {
-			r = t.Translate(&scratch, buf, front, n)
+			r = t.Translate(&q.scratch, buf, front, n)
 		}
 		if r.Packet == nil {
 			continue
 		}
-		out = d.write(q, s, &h, buf, r.Offset, r.Packet, out)
+		if r.Offset >= vnetHeaderLen && (q.tcp || q.udp) {
+			buf = q.gather(&h, buf, r.Offset, len(r.Packet))
+			continue
+		}
+		q.flush()
+		q.write(&h, buf, r.Offset, r.Packet)
 		for _, p := range r.More {
-			out = d.write(q, s, &h, buf, -1, p, out)
+			q.write(&h, buf, -1, p)
 		}
 	}
 }
 
+// ended is the error of a loop that the alarm ended.
+func (d *Device) ended() error {
+	if d.closed.Load() {
+		return os.ErrClosed
+	}
+	return nil
+}
+
+// gather writes the packet at that place of buf, or keeps it to be written
+// with others. It returns a buffer for the next packet. Packets of one flow
+// keep their order.
+func (q *queue) gather(h *nat64.VirtioHdr, buf []byte, at, n int) []byte {
+	p := buf[at : at+n]
+	x := parse(p, h)
+	if !x.flow {
+		q.flush()
+		q.write(h, buf, at, p)
+		return buf
+	}
+	for i := range q.used {
+		if g := &q.flows[i]; g.sameFlow(p, x) {
+			if g.join(p, h, x) {
+				q.s.gathered.Add(1)
+				return buf
+			}
+			q.send(i)
+			break
+		}
+	}
+	if !x.ok || x.tcp && !q.tcp || !x.tcp && !q.udp {
+		q.write(h, buf, at, p)
+		return buf
+	}
+	if q.used == maxFlows {
+		q.send(0)
+	}
+	q.flows[q.used].start(buf, at, n, h, x)
+	q.used++
+	buf = q.spare[len(q.spare)-1]
+	q.spare = q.spare[:len(q.spare)-1]
+	return buf
+}
+
+// send writes one gathered packet.
+func (q *queue) send(i int) {
+	g := &q.flows[i]
+	g.finish()
+	q.write(&g.h, g.buf, g.at, g.buf[g.at:g.at+g.n])
+	q.spare = append(q.spare, g.buf)
+	copy(q.flows[i:q.used], q.flows[i+1:q.used])
+	q.used--
+}
+
+// flush writes all that was gathered.
+func (q *queue) flush() {
+	for q.used > 0 {
+		q.send(0)
+	}
+}
+
 // write sends one packet, which begins at that place of buf or, if it is
-// negative, lies elsewhere. It returns out, which it may have grown.
-func (d *Device) write(q *os.File, s *queueStats, h *nat64.VirtioHdr, buf []byte, at int, p, out []byte) []byte {
+// negative, lies elsewhere.
+func (q *queue) write(h *nat64.VirtioHdr, buf []byte, at int, p []byte) {
 	w := p
-	if d.vnet {
+	if q.vnet {
 		if at >= vnetHeaderLen {
 			w = buf[at-vnetHeaderLen : at+len(p)]
 		} else {
-			out = append(out[:0], make([]byte, vnetHeaderLen)...)
-			out = append(out, p...)
-			w = out
-			s.copied.Add(1)
+			q.out = append(q.out[:0], make([]byte, vnetHeaderLen)...)
+			q.out = append(q.out, p...)
+			w = q.out
+			q.s.copied.Add(1)
 		}
 		h.Encode(w[:vnetHeaderLen])
 	}
-	if _, err := q.Write(w); err != nil {
+	var err error
+	for range 100 { // signals of the runtime's own
+		if _, err = unix.Write(q.fd, w); err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
 		// A device that is down, or a header it does not take: the packet is
 		// lost, as on any wire.
-		s.writeErrors.Add(1)
-		return out
+		q.s.writeErrors.Add(1)
+		return
 	}
-	s.written.Add(1)
-	s.writtenBytes.Add(uint64(len(p)))
-	return out
+	q.s.written.Add(1)
+	q.s.writtenBytes.Add(uint64(len(p)))
 }
 
 // Stats returns the counters of all queues together.
@@ -160,6 +312,7 @@ func (d *Device) Stats() Stats {
 		t.Read += s.read.Load()
 		t.ReadBytes += s.readBytes.Load()
 		t.Super += s.super.Load()
+		t.Gathered += s.gathered.Load()
 		t.Written += s.written.Load()
 		t.WrittenBytes += s.writtenBytes.Load()
 		t.Copied += s.copied.Load()

@@ -5,6 +5,7 @@ package tun
 type Stats struct {
 	Read, ReadBytes       uint64 // packets from the kernel
 	Super                 uint64 // of them, super-packets
+	Gathered              uint64 // packets that were written as part of another
 	Written, WrittenBytes uint64 // packets to the kernel
 	Copied                uint64 // of them, those that did not fit in place
 	WriteErrors           uint64 // packets that the kernel did not take
