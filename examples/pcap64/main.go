@@ -6,12 +6,14 @@
 // loopback or raw IP frames, prints a verdict for each packet, and writes the
 // packets that a translator would have sent, with the times of those they came
 // from, as a pcap file of raw IP packets. FILE is the JSON configuration of
-// translate64. With -explain the rules that led to each verdict are printed, too.
+// translate64. With -explain the rules that led to each verdict are printed, too,
+// and with -json each packet is one JSON object a line.
 package main
 
 import (
 	"bufio"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -34,8 +36,9 @@ func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	fs.SetOutput(io.Discard)
 	config := fs.String("config", "", "JSON `file` with the translator's configuration")
 	explain := fs.Bool("explain", false, "print the rules that led to each verdict")
+	asJSON := fs.Bool("json", false, "print one JSON object a line for each packet")
 	fs.Usage = func() {
-		fmt.Fprintln(fs.Output(), `usage: pcap64 -config FILE [-explain] IN.pcap OUT.pcap
+		fmt.Fprintln(fs.Output(), `usage: pcap64 -config FILE [-explain] [-json] IN.pcap OUT.pcap
 
 Translates the packets of a capture file between IPv4 and IPv6, prints a
 verdict for each and writes the results to another file, as raw IP packets.`)
@@ -58,7 +61,7 @@ verdict for each and writes the results to another file, as raw IP packets.`)
 		fmt.Fprintf(stderr, "pcap64: %s: %v\n", *config, err)
 		return 1
 	}
-	if err := convert(t, fs.Arg(0), fs.Arg(1), *explain, stdout); err != nil {
+	if err := convert(t, fs.Arg(0), fs.Arg(1), *explain, *asJSON, stdout); err != nil {
 		fmt.Fprintf(stderr, "pcap64: %v\n", err)
 		return 1
 	}
@@ -101,7 +104,7 @@ func open(r io.Reader) (source, error) {
 }
 
 // convert writes to a temporary file and renames it at the end.
-func convert(t *nat64.Translator, in, out string, explain bool, stdout io.Writer) (err error) {
+func convert(t *nat64.Translator, in, out string, explain, asJSON bool, stdout io.Writer) (err error) {
 	f, err := os.Open(in)
 	if err != nil {
 		return err
@@ -127,7 +130,7 @@ func convert(t *nat64.Translator, in, out string, explain bool, stdout io.Writer
 		return err
 	}
 	lines := bufio.NewWriter(stdout)
-	if err := translate(t, src, dst, explain, lines); err != nil {
+	if err := translate(t, src, dst, explain, asJSON, lines); err != nil {
 		lines.Flush()
 		return fmt.Errorf("%s: %w", in, err)
 	}
@@ -139,7 +142,53 @@ func convert(t *nat64.Translator, in, out string, explain bool, stdout io.Writer
 	return os.Rename(o.Name(), out)
 }
 
-func translate(t *nat64.Translator, src source, dst *pcapgo.Writer, explain bool, lines io.Writer) error {
+// A record is what became of a packet. Its JSON form is the command's.
+type record struct {
+	Packet  int     `json:"packet"`
+	Seconds float64 `json:"seconds"` // since the first packet
+	Verdict string  `json:"verdict"` // forward, reply, drop, or skip: no IP packet
+	Reason  string  `json:"reason,omitempty"`
+	Rule    string  `json:"rule,omitempty"`
+	Section string  `json:"section,omitempty"`
+	In      int     `json:"in,omitempty"`  // octets
+	Out     []int   `json:"out,omitempty"` // of each packet written
+	Steps   []step  `json:"steps,omitempty"`
+}
+
+// A step is a rule that led to the verdict.
+type step struct {
+	Text    string `json:"text"`
+	Section string `json:"section"`
+}
+
+// text is the record as lines for a reader.
+func (r *record) text(w io.Writer) error {
+	fmt.Fprintf(w, "%6d %12.6f  %-8s ", r.Packet, r.Seconds, r.Verdict)
+	switch {
+	case r.Verdict == "skip":
+		fmt.Fprint(w, "no IP packet")
+	case r.Out == nil:
+		fmt.Fprintf(w, "%s: %s (%s)", r.Reason, r.Rule, r.Section)
+	default:
+		fmt.Fprintf(w, "%s, %d -> %d", r.Reason, r.In, r.Out[0])
+		for _, n := range r.Out[1:] {
+			fmt.Fprintf(w, " + %d", n)
+		}
+		fmt.Fprint(w, " octets")
+	}
+	_, err := fmt.Fprintln(w)
+	for _, s := range r.Steps {
+		_, err = fmt.Fprintf(w, "%22s%s (%s)\n", "", s.Text, s.Section)
+	}
+	return err
+}
+
+func translate(t *nat64.Translator, src source, dst *pcapgo.Writer, explain, asJSON bool, out io.Writer) error {
+	write := func(r *record) error { return r.text(out) }
+	if to := json.NewEncoder(out); asJSON {
+		to.SetEscapeHTML(false)
+		write = func(r *record) error { return to.Encode(r) }
+	}
 	var s nat64.Scratch
 	var buf []byte
 	var begin time.Time
@@ -153,33 +202,28 @@ func translate(t *nat64.Translator, src source, dst *pcapgo.Writer, explain bool
 		if number == 1 {
 			begin = info.Timestamp
 		}
-		prefix := fmt.Sprintf("%6d %12.6f", number, info.Timestamp.Sub(begin).Seconds())
-		packet := network(src.LinkType(), frame)
-		if packet == nil {
-			fmt.Fprintf(lines, "%s  skip     no IP packet\n", prefix)
-			continue
-		}
-		buf = append(append(buf[:0], make([]byte, nat64.Headroom)...), packet...)
-		r := t.Translate(&s, buf, nat64.Headroom, len(packet))
-		fmt.Fprintf(lines, "%s  %-8v %v", prefix, r.Verdict, r.Reason)
-		if r.Verdict != nat64.Drop {
-			fmt.Fprintf(lines, ", %d -> %d", len(packet), len(r.Packet))
-			for _, m := range append([][]byte{r.Packet}, r.More...) {
-				if err := dst.WritePacket(gopacket.CaptureInfo{Timestamp: info.Timestamp, CaptureLength: len(m), Length: len(m)}, m); err != nil {
-					return err
+		line := record{Packet: number, Seconds: info.Timestamp.Sub(begin).Seconds(), Verdict: "skip"}
+		if packet := network(src.LinkType(), frame); packet != nil {
+			buf = append(append(buf[:0], make([]byte, nat64.Headroom)...), packet...)
+			r := t.Translate(&s, buf, nat64.Headroom, len(packet))
+			line.Verdict, line.Reason, line.In = r.Verdict.String(), r.Reason.String(), len(packet)
+			line.Rule, line.Section = r.Reason.Rule(), r.Reason.Section()
+			if r.Verdict != nat64.Drop {
+				for _, m := range append([][]byte{r.Packet}, r.More...) {
+					if err := dst.WritePacket(gopacket.CaptureInfo{Timestamp: info.Timestamp, CaptureLength: len(m), Length: len(m)}, m); err != nil {
+						return err
+					}
+					line.Out = append(line.Out, len(m))
 				}
 			}
-			for _, m := range r.More {
-				fmt.Fprintf(lines, " + %d", len(m))
+			if explain {
+				for _, x := range t.Explain(packet).Steps {
+					line.Steps = append(line.Steps, step{x.Text, x.Section})
+				}
 			}
-			fmt.Fprintln(lines, " octets")
-		} else {
-			fmt.Fprintf(lines, ": %s (%s)\n", r.Reason.Rule(), r.Reason.Section())
 		}
-		if explain {
-			for _, step := range t.Explain(packet).Steps {
-				fmt.Fprintf(lines, "%22s%s (%s)\n", "", step.Text, step.Section)
-			}
+		if err := write(&line); err != nil {
+			return err
 		}
 	}
 }

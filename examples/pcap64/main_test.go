@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -110,6 +111,22 @@ func TestConvert(t *testing.T) {
 				if !strings.Contains(text, w) {
 					t.Errorf("no %q in\n%s", w, text)
 				}
+			}
+			stdout.Reset()
+			if code := run([]string{"-config", conf, "-json", "-explain", in, out}, nil, &stdout, &stderr); code != 0 {
+				t.Fatal(code, stderr.String())
+			}
+			var records []record
+			for d := json.NewDecoder(&stdout); d.More(); {
+				var r record
+				if err := d.Decode(&r); err != nil {
+					t.Fatal(err)
+				}
+				records = append(records, r)
+			}
+			if len(records) != 5 || records[0].Verdict != "forward" || records[0].Out[0] != 54 || len(records[0].Steps) == 0 ||
+				records[3].Verdict != "drop" || records[3].Rule == "" || records[3].Out != nil || records[4].Verdict != "skip" {
+				t.Errorf("%+v", records)
 			}
 			f, err := os.Open(out)
 			if err != nil {

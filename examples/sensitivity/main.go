@@ -7,11 +7,13 @@
 //	sensitivity                                 centred carriers at 2.4 Msps
 //	sensitivity -series all -seeds 5            every kind of impairment
 //	sensitivity -offset 1000 -snr 8:16:1 -svg curve.svg
+//	sensitivity -json                           the figures for a script
 package main
 
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -61,6 +63,7 @@ type options struct {
 	efforts  []demod.Effort
 	peer     string // dump1090-mutability, or empty
 	svg      string
+	json     bool
 }
 
 func usagef(format string, args ...any) error {
@@ -80,6 +83,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	series := fs.String("series", "plain", "kind of signals, several with commas, or all:\n"+seriesHelp())
 	effort := fs.String("effort", "fast,default,max", "efforts to measure, with commas")
 	peer := fs.Bool("peer", true, "run dump1090-mutability too, if it is installed (uc8 at 2.4 Msps only)")
+	asJSON := fs.Bool("json", false, "print one JSON object a line for each figure, instead of tables")
 	svg := fs.String("svg", "", "write the curves to this SVG file as well")
 	usage := func() {
 		fmt.Fprintln(stdout, "usage: sensitivity [flags]\n\nMeasures how many Mode S replies the demodulator finds in synthetic signals.")
@@ -97,7 +101,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	if fs.NArg() > 0 {
 		return options{}, usagef("unexpected argument %q", fs.Arg(0))
 	}
-	o := options{messages: *n, offset: *offset * 1e3, rate: *rate, seed: *seed, seeds: *seeds, svg: *svg}
+	o := options{messages: *n, offset: *offset * 1e3, rate: *rate, seed: *seed, seeds: *seeds, svg: *svg, json: *asJSON}
 	if o.messages < 1 || o.messages > 1_000_000 || o.seeds < 1 || o.seeds > 1000 {
 		return o, usagef("-n must be from 1 to 1000000 and -seeds from 1 to 1000")
 	}
@@ -240,20 +244,52 @@ func measure(args []string, stdout io.Writer) error {
 		title := fmt.Sprintf("%s: %s", k.name, k.what)
 		sub := fmt.Sprintf("%.1f Msps %v, up to %g kHz off, %d x %d messages, seed %d",
 			float64(o.rate)/1e6, o.format, max(o.offset, 0)/1e3, o.seeds, o.messages, o.seed)
-		fmt.Fprintf(stdout, "%s\n%s\n", title, sub)
-		curves, err := o.curves(k, stdout)
+		table := stdout
+		if o.json {
+			table = io.Discard
+		}
+		fmt.Fprintf(table, "%s\n%s\n", title, sub)
+		curves, err := o.curves(k, table)
 		if err != nil {
 			return err
 		}
-		fmt.Fprint(stdout, "half ")
+		fmt.Fprint(table, "half ")
 		for _, c := range curves {
-			fmt.Fprintf(stdout, " %12s", halfYield(o.snr, c.cells))
+			fmt.Fprintf(table, " %12s", halfYield(o.snr, c.cells))
 		}
-		fmt.Fprint(stdout, "\n\n")
+		fmt.Fprint(table, "\n\n")
+		if o.json {
+			if err := o.figures(k, curves, json.NewEncoder(stdout)); err != nil {
+				return err
+			}
+		}
 		svg = append(svg, panel{title, sub, curves})
 	}
 	if o.svg != "" {
 		return writeFile(o.svg, drawSVG(o.snr, svg))
+	}
+	return nil
+}
+
+// figures prints what a table holds as JSON, row by row.
+func (o options) figures(k kind, curves []curve, to *json.Encoder) error {
+	for i, snr := range o.snr {
+		for _, c := range curves {
+			err := to.Encode(struct {
+				Series   string  `json:"series"`
+				Rate     int     `json:"rate"`
+				OffsetHz float64 `json:"offset_hz"`
+				Seed     uint64  `json:"seed"`
+				DB       float64 `json:"snr_db"`
+				Receiver string  `json:"receiver"`
+				Sent     int     `json:"sent"`
+				Found    int     `json:"found"`
+				Wrong    int     `json:"wrong"`
+			}{k.name, o.rate, max(o.offset, 0), o.seed, snr, c.name, c.cells[i].sent, c.cells[i].found, c.cells[i].wrong})
+			if err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

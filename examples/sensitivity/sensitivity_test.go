@@ -23,6 +23,8 @@ func TestRun(t *testing.T) {
 		{"-n 20 -snr 30 -seed 1 -peer=false", 0, "30           100.0        100.0        100.0", ""},
 		{"-n 20 -snr 0,20 -seed 1 -effort fast -rate 2000000 -format sc16 -series droop,dc -peer=false", 0, "half       10.0 dB", ""},
 		{"-n 5 -snr 2:20:18 -seed 1 -offset 0 -series overlap -peer=false -svg " + svg, 0, "dB", ""},
+		{"-n 20 -snr 20,30 -seed 1 -effort fast -peer=false -json", 0,
+			`,"offset_hz":100000,"seed":1,"snr_db":30,"receiver":"fast","sent":20,"found":20,"wrong":0}` + "\n", ""},
 		{"-n 0", 2, "", "sensitivity: -n must be"},
 		{"-snr x", 2, "", `sensitivity: -snr x: "x" is not a number`},
 		{"-snr 1:2:0", 2, "", "FROM:TO:STEP"},
