@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -152,12 +154,21 @@ func (d *Device) serve(fd, bell int, s *queueStats, t *nat64.Translator) error {
 	}
 	var h nat64.VirtioHdr
 	wait := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(bell), Events: unix.POLLIN}}
-	for since := 0; ; since++ {
+	yielded := time.Now()
+	for since, turn := 0, 1; ; since, turn = since+1, turn+1 {
 		if since == maxWaiting {
 			q.flush()
 			since = 0
+		}
+		if turn == yieldTurns {
+			turn = 0
 			if d.alarm.on.Load() {
+				q.flush()
 				return d.ended()
+			}
+			if time.Since(yielded) > yieldAfter {
+				runtime.Gosched()
+				yielded = time.Now()
 			}
 		}
 		n, err := unix.Read(fd, buf[front-header:])
@@ -212,6 +223,15 @@ func (d *Device) serve(fd, bell int, s *queueStats, t *nat64.Translator) error {
 		}
 	}
 }
+
+// A goroutine that has been running for 10 ms is taken for one that does not
+// yield, although it is in system calls nearly all the time: the runtime's
+// monitor then takes its processor away in each of them, and looks every 20 µs
+// whether it may. So it yields in time, which is looked at from time to time.
+const (
+	yieldTurns = 64
+	yieldAfter = 4 * time.Millisecond
+)
 
 // ended is the error of a loop that the alarm ended.
 func (d *Device) ended() error {
