@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,36 @@ func TestPlaces(t *testing.T) {
 	}
 	for name, page := range where {
 		t.Errorf("%s: a place for %s, which nobody makes", page, name)
+	}
+}
+
+// Figures that were measured stand between markers. What is written by hand
+// are goals, figures that others published or recorded, and settings.
+func TestFiguresByHand(t *testing.T) {
+	settings := []string{"1,900 messages a second", "2,800 a second", "50 ns is the budget", "had 60 ms to free"}
+	figure := regexp.MustCompile(`\d[\d.,]*( to \d[\d.,]*)? ?(ns|µs|us|ms|seconds?|minutes?|[MG]B/s|kpps|Mbps|times|x|%|bytes per route|a second)([^\w]|$)`)
+	generated := regexp.MustCompile(`(?s)<!-- compare: ([\w/]+) -->.*?<!-- compare: end of [\w/]+ -->`)
+	code := regexp.MustCompile("(?m)^    .*$|(?s:```.*?```)|`[^`]*`")
+	goal := regexp.MustCompile(`(?i)\b(goals?|published|recorded)\b`)
+	root := filepath.Join("..", "..", "..")
+	files, err := filepath.Glob(filepath.Join(root, "bench", "*", "README.md"))
+	if err != nil || len(files) < 9 {
+		t.Fatal(files, err)
+	}
+	for _, file := range append(files, filepath.Join(root, "README.md"), filepath.Join(root, "bench", "README.md")) {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := code.ReplaceAllString(generated.ReplaceAllString(string(b), ""), "")
+		for _, s := range settings {
+			text = strings.ReplaceAll(strings.ReplaceAll(text, "\n  ", " "), s, "")
+		}
+		for p := range strings.SplitSeq(text, "\n\n") {
+			if m := figure.FindString(p); m != "" && !goal.MatchString(p) {
+				t.Errorf("%s: %q is neither between markers nor called a goal, published or recorded:\n%s", file, m, p)
+			}
+		}
 	}
 }
 

@@ -166,7 +166,7 @@ func (r *Report) demodPieces() error {
 			more += table(y.table(y.Series+"; "+c.title)) + "\n"
 		}
 	}
-	r.Piece("more", more)
+	r.Piece("more", strings.TrimSuffix(more, "\n"))
 
 	out, err := r.Check("recordings give the agreed frames", inRoot, "SIGNALBOX_REQUIRE=vectors", "go", "test", "-count=1", "-v", "-run", "^TestModes1$", "./modes/demod")
 	if err != nil {
@@ -198,7 +198,7 @@ func (r *Report) demodPieces() error {
 		return fmt.Errorf("no figures in the log of the test of false frames\n%s", tail(out))
 	}
 	r.Piece("falseframes", fmt.Sprintf("%s million samples of noise with 50 known addresses: no frame at any effort. Signals of 7 to 20 dB, three ranges of carrier\n"+
-		"offset, 2.0 and 2.4 Msps, every kind of reply, overlapping pairs: %s of %s accepted frames were not sent.\n", noise[1], wrong[1], wrong[2]))
+		"offset, 2.0 and 2.4 Msps, every kind of reply, overlapping pairs: %s of %s accepted frames were not sent.\n", noise[1], group(wrong[1]), group(wrong[2])))
 	return nil
 }
 
