@@ -51,8 +51,8 @@ type block struct {
 
 	triedStart, triedBits int // of the last candidate that came to refine
 
-	before         reading // what the template read of a frame
-	modelR, modelI [maxRegion]float32
+	before         reading                // what the template read of a frame
+	modelR, modelI [maxRegion + 2]float32 // one sample of silence at each end
 
 	// Of the frame in work.
 	word     [2]uint64

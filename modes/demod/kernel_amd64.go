@@ -77,3 +77,18 @@ func recurse4(llr, fwd, own *[longBits]float32, pair *[2][2][longBits]float32, n
 //
 //go:noescape
 func heads8(words *[bareGroup]uint32, e *float32, one, zero *int32)
+
+// addPulse12 is addPulseGeneric for a pulse that is inside.
+//
+//go:noescape
+func addPulse12(mr, mi *float32, v *[2][subTaps]float32, ar, ai float32)
+
+// fit4 is addGeneric for n samples, a multiple of four.
+//
+//go:noescape
+func fit4(f *fitSums, mr, mi, re, im *float32, n int)
+
+// takeAway4 is takeAwayGeneric for n samples, a multiple of four.
+//
+//go:noescape
+func takeAway4(mr, mi, re, im *float32, n int, w *[shapeTaps]complex64)

@@ -820,3 +820,237 @@ more:
 	MOVUPS X0, (DI)
 	MOVUPS X1, 16(DI)
 	RET
+
+// func addPulse12(mr, mi *float32, v *[2][12]float32, ar, ai float32)
+TEXT ·addPulse12(SB), NOSPLIT, $0-32
+	MOVQ mr+0(FP), DI
+	MOVQ mi+8(FP), SI
+	MOVQ v+16(FP), DX
+	MOVSS ar+24(FP), X14
+	SHUFPS $0, X14, X14
+	MOVSS ai+28(FP), X15
+	SHUFPS $0, X15, X15
+	MOVUPS 0(DX), X0
+	MOVUPS 48(DX), X1
+	MOVAPS X0, X2
+	MOVAPS X1, X3
+	MULPS X14, X0
+	MULPS X15, X1
+	SUBPS X1, X0
+	MULPS X14, X3
+	MULPS X15, X2
+	ADDPS X2, X3
+	MOVUPS 0(DI), X4
+	MOVUPS 0(SI), X5
+	ADDPS X0, X4
+	ADDPS X3, X5
+	MOVUPS X4, 0(DI)
+	MOVUPS X5, 0(SI)
+	MOVUPS 16(DX), X0
+	MOVUPS 64(DX), X1
+	MOVAPS X0, X2
+	MOVAPS X1, X3
+	MULPS X14, X0
+	MULPS X15, X1
+	SUBPS X1, X0
+	MULPS X14, X3
+	MULPS X15, X2
+	ADDPS X2, X3
+	MOVUPS 16(DI), X4
+	MOVUPS 16(SI), X5
+	ADDPS X0, X4
+	ADDPS X3, X5
+	MOVUPS X4, 16(DI)
+	MOVUPS X5, 16(SI)
+	MOVUPS 32(DX), X0
+	MOVUPS 80(DX), X1
+	MOVAPS X0, X2
+	MOVAPS X1, X3
+	MULPS X14, X0
+	MULPS X15, X1
+	SUBPS X1, X0
+	MULPS X14, X3
+	MULPS X15, X2
+	ADDPS X2, X3
+	MOVUPS 32(DI), X4
+	MOVUPS 32(SI), X5
+	ADDPS X0, X4
+	ADDPS X3, X5
+	MOVUPS X4, 32(DI)
+	MOVUPS X5, 32(SI)
+	RET
+
+// SUM2 adds four numbers as doubles to the even and odd sums in acc.
+#define SUM2(x, acc) \
+	CVTPS2PD x, X15 \
+	ADDPD X15, acc \
+	MOVHLPS x, x \
+	CVTPS2PD x, x \
+	ADDPD x, acc
+
+// CROSS adds conj(c+id) * (X6+iX7), c and d offset bytes into the model, to
+// the sums in accR and accI.
+#define CROSS(offset, accR, accI) \
+	MOVUPS offset(SI), X8 \
+	MOVUPS offset(DX), X9 \
+	MOVAPS X8, X10 \
+	MULPS X6, X10 \
+	MOVAPS X9, X11 \
+	MULPS X7, X11 \
+	ADDPS X11, X10 \
+	MULPS X7, X8 \
+	MULPS X6, X9 \
+	SUBPS X9, X8 \
+	SUM2(X10, accR) \
+	SUM2(X8, accI)
+
+// TURNED is CROSS with the other factor conjugate instead.
+#define TURNED(offset, accR, accI) \
+	MOVUPS offset(SI), X8 \
+	MOVUPS offset(DX), X9 \
+	MOVAPS X8, X10 \
+	MULPS X6, X10 \
+	MOVAPS X9, X11 \
+	MULPS X7, X11 \
+	ADDPS X11, X10 \
+	MULPS X7, X8 \
+	MULPS X6, X9 \
+	SUBPS X8, X9 \
+	SUM2(X10, accR) \
+	SUM2(X9, accI)
+
+// func fit4(f *fitSums, mr, mi, re, im *float32, n int)
+// n is a multiple of four.
+TEXT ·fit4(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), DI
+	MOVQ mr+8(FP), SI
+	MOVQ mi+16(FP), DX
+	MOVQ re+24(FP), R8
+	MOVQ im+32(FP), R9
+	MOVQ n+40(FP), CX
+	MOVUPS 0(DI), X0
+	MOVUPS 16(DI), X1
+	MOVUPS 32(DI), X2
+	MOVUPS 48(DI), X3
+	MOVUPS 64(DI), X4
+	MOVUPS 80(DI), X5
+	MOVQ CX, BX
+received:
+	SUBQ $4, BX
+	JLT next
+	MOVUPS (R8), X6
+	MOVUPS (R9), X7
+	CROSS(8, X0, X1)
+	CROSS(4, X2, X3)
+	CROSS(0, X4, X5)
+	ADDQ $16, SI
+	ADDQ $16, DX
+	ADDQ $16, R8
+	ADDQ $16, R9
+	JMP received
+next:
+	MOVUPS X0, 0(DI)
+	MOVUPS X1, 16(DI)
+	MOVUPS X2, 32(DI)
+	MOVUPS X3, 48(DI)
+	MOVUPS X4, 64(DI)
+	MOVUPS X5, 80(DI)
+	MOVUPS 96(DI), X0
+	MOVUPS 112(DI), X1
+	MOVUPS 128(DI), X2
+	MOVUPS 144(DI), X3
+	MOVUPS 160(DI), X4
+	MOVUPS 176(DI), X5
+	MOVQ mr+8(FP), SI
+	MOVQ mi+16(FP), DX
+model:
+	SUBQ $4, CX
+	JLT over
+	MOVUPS 8(SI), X6
+	MOVUPS 8(DX), X7
+	TURNED(8, X0, X1)
+	TURNED(4, X2, X3)
+	TURNED(0, X4, X5)
+	ADDQ $16, SI
+	ADDQ $16, DX
+	JMP model
+over:
+	MOVUPS X0, 96(DI)
+	MOVUPS X1, 112(DI)
+	MOVUPS X2, 128(DI)
+	MOVUPS X3, 144(DI)
+	MOVUPS X4, 160(DI)
+	MOVUPS X5, 176(DI)
+	RET
+
+// func takeAway4(mr, mi, re, im *float32, n int, w *[3]complex64)
+// n is a multiple of four.
+TEXT ·takeAway4(SB), NOSPLIT, $0-48
+	MOVQ mr+0(FP), SI
+	MOVQ mi+8(FP), DX
+	MOVQ re+16(FP), R8
+	MOVQ im+24(FP), R9
+	MOVQ n+32(FP), CX
+	MOVQ w+40(FP), AX
+	MOVSS 0(AX), X10
+	SHUFPS $0, X10, X10
+	MOVSS 4(AX), X11
+	SHUFPS $0, X11, X11
+	MOVSS 8(AX), X12
+	SHUFPS $0, X12, X12
+	MOVSS 12(AX), X13
+	SHUFPS $0, X13, X13
+	MOVSS 16(AX), X14
+	SHUFPS $0, X14, X14
+	MOVSS 20(AX), X15
+	SHUFPS $0, X15, X15
+more:
+	SUBQ $4, CX
+	JLT over
+	MOVUPS (R8), X0
+	MOVUPS (R9), X1
+	MOVUPS 8(SI), X2
+	MOVUPS 8(DX), X3
+	MOVAPS X2, X4
+	MOVAPS X3, X5
+	MULPS X10, X2
+	MULPS X11, X3
+	SUBPS X3, X2
+	SUBPS X2, X0
+	MULPS X10, X5
+	MULPS X11, X4
+	ADDPS X4, X5
+	SUBPS X5, X1
+	MOVUPS 4(SI), X2
+	MOVUPS 4(DX), X3
+	MOVAPS X2, X4
+	MOVAPS X3, X5
+	MULPS X12, X2
+	MULPS X13, X3
+	SUBPS X3, X2
+	SUBPS X2, X0
+	MULPS X12, X5
+	MULPS X13, X4
+	ADDPS X4, X5
+	SUBPS X5, X1
+	MOVUPS 0(SI), X2
+	MOVUPS 0(DX), X3
+	MOVAPS X2, X4
+	MOVAPS X3, X5
+	MULPS X14, X2
+	MULPS X15, X3
+	SUBPS X3, X2
+	SUBPS X2, X0
+	MULPS X14, X5
+	MULPS X15, X4
+	ADDPS X4, X5
+	SUBPS X5, X1
+	MOVUPS X0, (R8)
+	MOVUPS X1, (R9)
+	ADDQ $16, SI
+	ADDQ $16, DX
+	ADDQ $16, R8
+	ADDQ $16, R9
+	JMP more
+over:
+	RET

@@ -33,3 +33,9 @@ func recurse4(llr, fwd, own *[longBits]float32, pair *[2][2][longBits]float32, n
 }
 
 func heads8(words *[bareGroup]uint32, e *float32, one, zero *int32) {}
+
+func addPulse12(mr, mi *float32, v *[2][subTaps]float32, ar, ai float32) {}
+
+func fit4(f *fitSums, mr, mi, re, im *float32, n int) {}
+
+func takeAway4(mr, mi, re, im *float32, n int, w *[shapeTaps]complex64) {}

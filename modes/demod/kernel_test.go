@@ -197,6 +197,41 @@ func TestFrameKernels(t *testing.T) {
 	}
 }
 
+// Subtraction, against the plain loops.
+func TestSubtractKernels(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	plane := func(n int) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		return x
+	}
+	for _, n := range []int{1, 3, 4, 11, 12, 13, 100, 303} {
+		mr, mi, re, im := plane(n+2), plane(n+2), plane(n), plane(n)
+		for from := -subTaps; from <= n; from++ {
+			v := [2][subTaps]float32{[subTaps]float32(plane(subTaps)), [subTaps]float32(plane(subTaps))}
+			r, i := slices.Clone(mr[1:n+1]), slices.Clone(mi[1:n+1])
+			addPulse(mr[1:n+1], mi[1:n+1], from, &v, 0.3, -0.7)
+			addPulseGeneric(r, i, from, &v, 0.3, -0.7)
+			sameBits(t, "I of a pulse", mr[1:n+1], r)
+			sameBits(t, "Q of a pulse", mi[1:n+1], i)
+		}
+		var got, want fitSums
+		got.add(mr, mi, re, im)
+		want.addGeneric(mr, mi, re, im)
+		if got != want {
+			t.Fatalf("sums of %d samples: %v, plainly %v", n, got, want)
+		}
+		w := [shapeTaps]complex64{0.2 - 0.1i, 0.9 + 0.3i, -0.1 + 0.2i}
+		x, y := slices.Clone(re), slices.Clone(im)
+		takeAway(mr, mi, re, im, &w)
+		takeAwayGeneric(mr, mi, x, y, &w)
+		sameBits(t, "I of what is left", re, x)
+		sameBits(t, "Q of what is left", im, y)
+	}
+}
+
 // A receiver that runs for months: the clock must not overflow.
 func TestTicksOfLongStreams(t *testing.T) {
 	for _, tm := range []*template{template20(), template24()} {

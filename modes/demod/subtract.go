@@ -90,22 +90,19 @@ func (b *block) subtract(s *span) {
 	if to-from > maxRegion || to <= from {
 		return
 	}
-	mr, mi := b.modelR[:to-from], b.modelI[:to-from]
+	mr, mi := b.modelR[:to-from+2], b.modelI[:to-from+2]
 	clear(mr)
 	clear(mi)
-	pulse := func(chip int, ar, ai float32) {
-		sin, cos := math.Sincos(float64(b.omega) * float64(chip-firstDataChip))
+	mr, mi = mr[1:len(mr)-1], mi[1:len(mi)-1]
+	// pulse adds the pulse of a chip, with the carrier turned by cos and sin.
+	pulse := func(chip int, ar, ai float32, cos, sin float64) {
 		c, d := float32(cos), float32(sin)
 		ar, ai = ar*c-ai*d, ar*d+ai*c
 		u := s.start + chip*t.chipStep
-		n := u/subPhases - subBefore - from
-		for k, v := range t.long[bin][u%subPhases] {
-			if i := n + k; i >= 0 && i < len(mr) {
-				mr[i] += ar*real(v) - ai*imag(v)
-				mi[i] += ar*imag(v) + ai*real(v)
-			}
-		}
+		addPulse(mr, mi, u/subPhases-subBefore-from, &t.long[bin][u%subPhases], ar, ai)
 	}
+	sin, cos := math.Sincos(float64(b.omega))
+	step, turn := complex(cos, sin), complex(1, 0) // a chip, and all up to bit i
 	var sr, si, su float32
 	add := func(i int, sign float32) {
 		sr += sign * b.wr[i] * unit[i]
@@ -125,13 +122,95 @@ func (b *block) subtract(s *span) {
 		ar, ai := sr/su, si/su
 		if i == 0 {
 			for _, c := range [...]int{0, 2, 7, 9} {
-				pulse(c, ar, ai)
+				sin, cos := math.Sincos(float64(b.omega) * float64(c-firstDataChip))
+				pulse(c, ar, ai, cos, sin)
 			}
 		}
-		pulse(firstDataChip+2*i+1-int(s.word[i>>6]>>(63-i&63)&1), ar, ai)
+		if s.word[i>>6]>>(63-i&63)&1 != 0 {
+			pulse(firstDataChip+2*i, ar, ai, real(turn), imag(turn))
+		} else {
+			late := turn * step
+			pulse(firstDataChip+2*i+1, ar, ai, real(late), imag(late))
+		}
+		turn *= step * step
 	}
 	b.fitShape(from, to)
 	energies(b.e[2*from-4:], b.re[from-2:to+3], b.im[from-2:to+3], t)
+}
+
+// addPulse adds a times the pulse v to the model from index n on, where that is
+// inside.
+func addPulse(mr, mi []float32, n int, v *[2][subTaps]float32, ar, ai float32) {
+	if haveKernels && n >= 0 && n+subTaps <= len(mr) {
+		_ = mi[n+subTaps-1]
+		addPulse12(&mr[n], &mi[n], v, ar, ai)
+		return
+	}
+	addPulseGeneric(mr, mi, n, v, ar, ai)
+}
+
+func addPulseGeneric(mr, mi []float32, n int, v *[2][subTaps]float32, ar, ai float32) {
+	for k := range subTaps {
+		if i := n + k; i >= 0 && i < len(mr) {
+			mr[i] += float32(ar*v[0][k]) - float32(ai*v[1][k])
+			mi[i] += float32(ar*v[1][k]) + float32(ai*v[0][k])
+		}
+	}
+}
+
+// Sums over the samples n of a region for the fit: of conj(s[n-k]) * x[n], k
+// from -1 to 1, x what was received and s the model, real and imaginary part
+// in turn, and of conj(s[n+1]) * s[n+1-k], k from 0 to 2. Each is a sum over even
+// and one over odd n.
+type fitSums [2 * 2 * shapeTaps][2]float64
+
+// add adds the samples of re and im; mr and mi begin one sample before and end
+// one behind.
+func (f *fitSums) add(mr, mi, re, im []float32) {
+	n := len(re)
+	mr, mi, im = mr[:n+2], mi[:n+2], im[:n]
+	done := 0
+	if haveKernels && n >= 4 {
+		done = n &^ 3
+		fit4(f, &mr[0], &mi[0], &re[0], &im[0], done)
+	}
+	f.addGeneric(mr[done:], mi[done:], re[done:], im[done:])
+}
+
+func (f *fitSums) addGeneric(mr, mi, re, im []float32) {
+	for n, x := range re {
+		y, lane := im[n], n&1
+		c0, d0 := mr[n+2], mi[n+2]
+		for k := range shapeTaps {
+			c, d := mr[n+2-k], mi[n+2-k]
+			f[2*k][lane] += float64(float32(c*x) + float32(d*y))
+			f[2*k+1][lane] += float64(float32(c*y) - float32(d*x))
+			f[6+2*k][lane] += float64(float32(c0*c) + float32(d0*d))
+			f[6+2*k+1][lane] += float64(float32(c0*d) - float32(d0*c))
+		}
+	}
+}
+
+// takeAway subtracts the model, filtered by the taps w, from re and im.
+func takeAway(mr, mi, re, im []float32, w *[shapeTaps]complex64) {
+	n := len(re)
+	mr, mi, im = mr[:n+2], mi[:n+2], im[:n]
+	done := 0
+	if haveKernels && n >= 4 {
+		done = n &^ 3
+		takeAway4(&mr[0], &mi[0], &re[0], &im[0], done, w)
+	}
+	takeAwayGeneric(mr[done:], mi[done:], re[done:], im[done:], w)
+}
+
+func takeAwayGeneric(mr, mi, re, im []float32, w *[shapeTaps]complex64) {
+	for n := range re {
+		for k, v := range w {
+			x, y := mr[n+2-k], mi[n+2-k]
+			re[n] -= float32(real(v)*x) - float32(imag(v)*y)
+			im[n] -= float32(real(v)*y) + float32(imag(v)*x)
+		}
+	}
 }
 
 // fitShape finds the short filter that turns the model into what was received
@@ -139,29 +218,17 @@ func (b *block) subtract(s *span) {
 // takes the result away from the samples from from to to.
 func (b *block) fitShape(from, to int) {
 	re, im := b.re[from:to], b.im[from:to]
-	mr, mi := b.modelR[:len(re)], b.modelI[:len(re)]
-	const half = shapeTaps / 2
+	mr, mi := b.modelR[:len(re)+2], b.modelI[:len(re)+2]
+	var sums fitSums
+	sums.add(mr, mi, re, im)
 	// Normal equations a*w = r, with w the taps.
 	var a [shapeTaps][shapeTaps]complex128
-	var r [shapeTaps]complex128
-	model := func(i int) (float32, float32) {
-		if i < 0 || i >= len(mr) {
-			return 0, 0
-		}
-		return mr[i], mi[i]
+	var r, auto [shapeTaps]complex128 // auto is of the model at lags 0, 1, 2
+	total := func(i int) complex128 {
+		return complex(sums[i][0]+sums[i][1], sums[i+1][0]+sums[i+1][1])
 	}
-	var auto [shapeTaps]complex128 // of the model at lags 0, 1, 2
-	for n := range re {
-		var cr, ci [shapeTaps]float32
-		for k := range shapeTaps {
-			cr[k], ci[k] = model(n - k + half)
-		}
-		for k := range shapeTaps {
-			// conj(s[n-k]) * x[n]
-			r[k] += complex(float64(cr[k]*re[n]+ci[k]*im[n]), float64(cr[k]*im[n]-ci[k]*re[n]))
-			// conj(s[n+1]) * s[n+1-k]
-			auto[k] += complex(float64(cr[0]*cr[k]+ci[0]*ci[k]), float64(cr[0]*ci[k]-ci[0]*cr[k]))
-		}
+	for k := range shapeTaps {
+		r[k], auto[k] = total(2*k), total(2*shapeTaps+2*k)
 	}
 	for i := range shapeTaps {
 		for j := range shapeTaps {
@@ -187,19 +254,14 @@ func (b *block) fitShape(from, to int) {
 		}
 	}
 	var w [shapeTaps]complex128
+	var taps [shapeTaps]complex64
 	for i := shapeTaps - 1; i >= 0; i-- {
 		v := r[i]
 		for k := i + 1; k < shapeTaps; k++ {
 			v -= a[i][k] * w[k]
 		}
 		w[i] = v / a[i][i]
+		taps[i] = complex64(w[i])
 	}
-	for n := range re {
-		for k, v := range w {
-			x, y := model(n - k + half)
-			c, d := float32(real(v)), float32(imag(v))
-			re[n] -= c*x - d*y
-			im[n] -= c*y + d*x
-		}
-	}
+	takeAway(mr, mi, re, im, &taps)
 }

@@ -48,8 +48,8 @@ type template struct {
 	taps     [2*offsetBins + 1][subPhases][mfTaps]complex64
 	realTaps [subPhases][mfTaps]float32
 	gain     [2*offsetBins + 1][subPhases]float32
-	// long is the pulse of amplitude 1 with more of its skirts.
-	long [2*offsetBins + 1][subPhases][subTaps]complex64
+	// long is the pulse of amplitude 1 with more of its skirts, I and Q.
+	long [2*offsetBins + 1][subPhases][2][subTaps]float32
 	// cross is the real part of the inner product of a sampled pulse of
 	// amplitude 1 at a phase with itself and with pulses one, two and three
 	// chips later. Close to the band's edge it depends on the phase.
@@ -97,8 +97,9 @@ func newTemplate(rate float64) *template {
 					t.realTaps[p][k] = float32(real(v[k]) / norm)
 				}
 			}
-			for k := range t.long[b][p] {
-				t.long[b][p][k] = complex64(shape.At((float64(k-subBefore) - float64(p)/subPhases) / rate))
+			for k := range subTaps {
+				v := shape.At((float64(k-subBefore) - float64(p)/subPhases) / rate)
+				t.long[b][p][0][k], t.long[b][p][1][k] = float32(real(v)), float32(imag(v))
 			}
 			for lag := range t.cross[b][p] {
 				var sum float64
