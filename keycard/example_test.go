@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
@@ -80,6 +81,65 @@ func ExampleOpen() {
 		log.Fatal(err)
 	}
 	// Output: PIN of card FFFE:00001234, 3 tries left
+}
+
+// Cold, four commands make a signature when the public key is known: SELECT,
+// the card's data, the PIN, the signature. Each further one takes two.
+func ExampleKey() {
+	ctx := context.Background()
+	conn := softcard.MustNew(softcard.Config{WithoutKDF: true})
+	pins := keycard.WithPINs(keycard.StaticPIN(keycard.PINString("123456"), keycard.PINString("12345678")))
+	card, err := keycard.Open(ctx, conn, pins)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer card.Close()
+	made, err := card.Generate(ctx, keycard.SlotSign, keycard.EC(keycard.Ed25519), keycard.KeyMeta{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	again, err := keycard.Open(ctx, conn, pins) // another day
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer again.Close()
+	key, err := again.KeyFor(keycard.SlotSign, made.Key, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	sig, err := key.Sign(nil, []byte("hello"), crypto.Hash(0))
+	if err != nil {
+		log.Fatal(err)
+	}
+	commands, _ := again.Count()
+	fmt.Println(ed25519.Verify(key.Public().(ed25519.PublicKey), []byte("hello"), sig), commands)
+	// Output: true 4
+}
+
+// Switch a card to hashed PINs. Its owner notices nothing.
+func ExampleKDF() {
+	ctx := context.Background()
+	user, admin := keycard.PINString("123456"), keycard.PINString("12345678")
+	card, err := keycard.Open(ctx, softcard.MustNew(softcard.Config{}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer card.Close()
+	kdf := keycard.NewKDF()
+	kdf.Count = 100_000 // NewKDF's own takes longer than an example should
+	if err := card.SetKDF(ctx, kdf, user, admin); err != nil {
+		log.Fatal(err)
+	}
+	now, err := card.KDF(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(now.Active(), now.Count, len(now.Derive(keycard.PINUser, []byte("123456"))), "octets go to the card")
+	fmt.Println(card.Verify(ctx, keycard.PINUser, user))
+	// Output:
+	// true 100000 32 octets go to the card
+	// <nil>
 }
 
 // A key in software, put onto two cards as each other's backup.

@@ -61,6 +61,84 @@ func ExampleReader() {
 	// Output: 1 0 4
 }
 
+func ExampleCert() {
+	octets, err := os.ReadFile("testdata/keys/bob.pgp")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cert, err := openpgpdns.ParseCert(octets)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("version %d, %X, made in %d\n", cert.Version(), cert.Fingerprint(), cert.Created().Year())
+	for a := range cert.Addresses() {
+		fmt.Println(a, a.WKDHash())
+	}
+	fmt.Println(len(cert.Verify()), "bad self-signatures")
+	// Output:
+	// version 4, 537BB0BD887B895D5B7AE0CB6DD152BE93D3F983, made in 2026
+	// bob@example.org jycbiujnsxs47xrkethgtj69xuunurok
+	// bob.multi@example.org 673ce5xscgktuh963zi473pytdbcmc4z
+	// bob@example.net jycbiujnsxs47xrkethgtj69xuunurok
+	// bob+tag@sub.example.org 3f4m1zubdt93wwrp3xagb1xknzu9a91x
+	// 0 bad self-signatures
+}
+
+// Group a ring by the addresses of a domain, then write what is wanted of it.
+func ExampleCollection() {
+	ring := open("bob")
+	defer ring.Close()
+	keys, err := openpgpdns.Collect(context.Background(), "example.org", openpgpdns.ReadCerts(ring), openpgpdns.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer keys.Close()
+	list, count := keys.Problems()
+	fmt.Println(keys.Domain(), keys.Certificates(), keys.Len(), list, count)
+	for e, err := range keys.Entries() {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%s: %d octets, key %.4X...\n", e.Address, len(e.Keys), e.Fingerprints[0])
+	}
+	// Output:
+	// example.org 1 2 [] 0
+	// bob@example.org: 1808 octets, key 537BB0BD...
+	// bob.multi@example.org: 1814 octets, key 537BB0BD...
+}
+
+// The records of one address.
+func ExampleEntry() {
+	ring := open("alice")
+	defer ring.Close()
+	keys, err := openpgpdns.Collect(context.Background(), "example.org", openpgpdns.ReadCerts(ring), openpgpdns.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer keys.Close()
+	for e, err := range keys.Entries() {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, record := range []func() (openpgpdns.Record, error){
+			e.OPENPGPKEY, e.CERTPGP, func() (openpgpdns.Record, error) { return e.CERTIPGP(e.Address.WKDURL(openpgpdns.Direct)) },
+		} {
+			r, err := record()
+			fmt.Println(r.Name, r.Type, len(r.Data), err)
+		}
+	}
+	// Output:
+	// 2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db._openpgpkey.example.org. 61 414 <nil>
+	// alice.example.org. 37 419 <nil>
+	// kei1q4tipxxu1yj79k9kfukdhfy631xe._pka.example.org. 37 112 <nil>
+}
+
 func ExampleFilter() {
 	ring := open("bob")
 	defer ring.Close()
