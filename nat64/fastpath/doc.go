@@ -30,6 +30,13 @@
 // [Options.EAMDestinations] says that no such packet is native. An IPv4 packet
 // is taken when an EAM or a pool binding maps its destination.
 //
+// # Units and byte order
+//
+// MTUs are octets of IP packets, without link-layer headers. A super-packet
+// counts as one packet, and its bytes are those of the whole of it.
+// Callers see addresses as netip values; what the program and its
+// tables hold in the machine's own byte order stays inside.
+//
 // # Errors
 //
 // Errors begin with "fastpath: ". [Supported] says why the running kernel or

@@ -17,6 +17,11 @@
 // legal: ipv6-addr may lie within the prefix, and maps may lie within other
 // maps and within the prefix (the longest match counts).
 //
+// # Units and byte order
+//
+// MTUs are octets of IP packets. The files are text, and times in dynamic.map
+// are seconds since 1970.
+//
 // # Errors
 //
 // Reading goes on after a wrong line, so that all of them are reported at

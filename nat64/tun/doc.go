@@ -29,6 +29,13 @@
 // [Device.Offloads] tells what was had. Without a vnet header
 // ([Options.NoVnetHeader]) it is one packet a read, as in other daemons.
 //
+// # Units and byte order
+//
+// Sizes are octets of IP packets, as the kernel hands them over: without a
+// link-layer header, and without the vnet header, whose fields are in the
+// machine's own byte order. Everything in a packet is in network order. A
+// super-packet counts as one packet.
+//
 // # Errors
 //
 // Errors begin with "tun: " and wrap what the kernel said. On other systems
