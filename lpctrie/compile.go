@@ -249,7 +249,7 @@ type filler struct {
 	filled   uint32 // fast: /24s that have their entries
 	top      *[1 << 16]uint16
 	bits     []uint64
-	nodes    []node
+	ends     []uint32
 	sizes    []uint16          // entries of each node
 	alike    map[uint64]uint16 // nodes that have one answer all over, by code and length
 	at       uint32            // /16 whose node is being made
@@ -304,20 +304,17 @@ func (f *filler) close(next uint32) {
 		if id, ok := f.alike[f.answer()]; ok {
 			f.count--
 			f.lengths = f.lengths[:max(len(f.lengths)-1, 0)]
-			f.current = f.nodes[id].base
+			f.current = f.ends[4*int(id)]
 		}
 		f.top[f.at] = f.uniform()
 	default:
-		n := uint32(bits.OnesCount64(w[0]))
-		nd := node{base: f.first + n - 1}
-		for i := 1; i < 4; i++ {
-			n += uint32(bits.OnesCount64(w[i]))
-			nd.rank[i] = uint8(f.first + n - 1 - nd.base)
+		f.top[f.at] = uint16(len(f.sizes))
+		end := f.first - 1
+		for _, w := range w {
+			end += uint32(bits.OnesCount64(w))
+			f.bits, f.ends = append(f.bits, w>>1), append(f.ends, end)
 		}
-		f.top[f.at] = uint16(len(f.nodes))
-		f.nodes = append(f.nodes, nd)
-		f.bits = append(f.bits, w[0]>>1, w[1]>>1, w[2]>>1, w[3]>>1)
-		f.sizes = append(f.sizes, uint16(n))
+		f.sizes = append(f.sizes, uint16(f.count-f.first))
 	}
 	if f.at+1 < next {
 		id := f.uniform()
@@ -339,18 +336,18 @@ func (f *filler) answer() uint64 {
 func (f *filler) uniform() uint16 {
 	id, ok := f.alike[f.answer()]
 	if !ok {
-		id = uint16(len(f.nodes))
+		id = uint16(len(f.sizes))
 		f.alike[f.answer()] = id
-		f.nodes = append(f.nodes, node{base: f.current})
 		f.bits = append(f.bits, 0, 0, 0, 0)
+		f.ends = append(f.ends, f.current, f.current, f.current, f.current)
 		f.sizes = append(f.sizes, 0)
 	}
 	return id
 }
 
-// sorted returns the nodes and their bits in the order of size, the largest
+// sorted returns bits and ends with the nodes in the order of size, the largest
 // first, in slices that fit.
-func (f *filler) sorted() ([]node, []uint64) {
+func (f *filler) sorted() ([]uint64, []uint32) {
 	var at [258]uint32 // where the next node of a size belongs, by 256 - size
 	for _, n := range f.sizes {
 		at[257-n]++
@@ -358,18 +355,19 @@ func (f *filler) sorted() ([]node, []uint64) {
 	for i := 1; i < len(at); i++ {
 		at[i] += at[i-1]
 	}
-	nodes, words := make([]node, len(f.nodes)), make([]uint64, len(f.bits))
-	to := make([]uint16, len(f.nodes))
+	words, ends := make([]uint64, len(f.bits)), make([]uint32, len(f.ends))
+	to := make([]uint16, len(f.sizes))
 	for i, n := range f.sizes {
 		j := at[256-n]
 		at[256-n]++
-		nodes[j], to[i] = f.nodes[i], uint16(j)
+		to[i] = uint16(j)
 		copy(words[4*j:4*j+4], f.bits[4*i:])
+		copy(ends[4*j:4*j+4], f.ends[4*i:])
 	}
 	for i, n := range f.top {
 		f.top[i] = to[n]
 	}
-	return nodes, words
+	return words, ends
 }
 
 // fill gives the /24s of the fast layout up to the one given the entry of the code
@@ -460,7 +458,7 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 	} else {
 		f.close(1 << 16)
 		s.top = f.top
-		s.nodes, s.bits = f.sorted()
+		s.bits, s.ends = f.sorted()
 	}
 	s.deepFirst = f.count
 
@@ -497,7 +495,7 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 		s.values = slices.Clip(c.values)
 	}
 	s.header = header{layout: o.Layout, width: uint8(width), inline: c.inline, lengths: o.Prefixes, routes: uint32(len(rs)),
-		entries: f.count, maxCode: c.max, nodes: uint32(len(s.nodes)), deepFirst: s.deepFirst, slots: uint32(len(s.deep))}
+		entries: f.count, maxCode: c.max, nodes: uint32(len(s.ends) / 4), deepFirst: s.deepFirst, slots: uint32(len(s.deep))}
 	return s
 }
 

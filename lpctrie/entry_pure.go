@@ -7,8 +7,7 @@ import "math/bits"
 // entryOf returns the number of the entry of an address, of which word is the
 // number of its word of bits.
 func (s *index) entryOf(word uint, key uint32) uint32 {
-	n := &s.nodes[word>>2]
-	return n.base + uint32(n.rank[word&3]) - uint32(bits.OnesCount64(s.bits[word]>>(key>>8&63)))
+	return s.ends[word] - uint32(bits.OnesCount64(s.bits[word]>>(key>>8&63)))
 }
 
 // entry returns the code at a position.

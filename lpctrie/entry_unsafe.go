@@ -12,7 +12,8 @@ import (
 // bounds because
 //
 //   - word is 4*t+b, where t is an element of top and b below 4. Every element
-//     of top is below len(nodes), and len(bits) is 4*len(nodes);
+//     of top is below the number of nodes, and len(bits) and len(ends) are 4
+//     times that;
 //   - what entryOf returns is at least 0 and below the number of entries for
 //     every bit of every word;
 //   - a number of an entry comes from entryOf, or is one of the 2^24 of the fast
@@ -28,9 +29,9 @@ import (
 // entryOf returns the number of the entry of an address, of which word is the
 // number of its word of bits.
 func (s *index) entryOf(word uint, key uint32) uint32 {
-	n := (*node)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.nodes)), word>>2*8))
 	w := *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.bits)), word*8))
-	return n.base + uint32(n.rank[word&3]) - uint32(bits.OnesCount64(w>>(key>>8&63)))
+	end := *(*uint32)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.ends)), word*4))
+	return end - uint32(bits.OnesCount64(w>>(key>>8&63)))
 }
 
 // entry returns the code at a position.

@@ -2,10 +2,10 @@
 
 #include "textflag.h"
 
-// func prefetchWords(words, nodes unsafe.Pointer, numbers []uint32)
+// func prefetchWords(words, ends unsafe.Pointer, numbers []uint32)
 TEXT ·prefetchWords(SB), NOSPLIT, $0-40
 	MOVQ words+0(FP), DI
-	MOVQ nodes+8(FP), DX
+	MOVQ ends+8(FP), DX
 	MOVQ numbers_base+16(FP), SI
 	MOVQ numbers_len+24(FP), CX
 	LEAQ (SI)(CX*4), CX
@@ -15,8 +15,7 @@ next:
 	MOVL (SI), AX
 	ADDQ $4, SI
 	PREFETCHT0 (DI)(AX*8)
-	SHRL $2, AX
-	PREFETCHT0 (DX)(AX*8)
+	PREFETCHT0 (DX)(AX*4)
 
 test:
 	CMPQ SI, CX

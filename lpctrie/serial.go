@@ -25,9 +25,9 @@ import (
 //	48  4  hash slots (a power of two or 0)   52  4  values in the list
 //	56  8  length of the list in bytes
 //	64     top (65,536 numbers of nodes in 2 bytes each, compact only), bits (4
-//	       words of 8 bytes for each node), nodes (4 bytes and 4 of 1), hash
-//	       slots, entries with three spare bytes, deep starts, lengths, list of
-//	       values
+//	       words of 8 bytes for each node), ends (4 words of 4 bytes for each),
+//	       hash slots, entries with three spare bytes, deep starts, lengths, list
+//	       of values
 //
 // Each value of the list is its length as a varint and its bytes.
 const (
@@ -56,18 +56,18 @@ type header struct {
 const (
 	topBytes  = 2 << 16
 	bitsBytes = 4 * 8 // of a node
-	nodeBytes = 8
+	endsBytes = 4 * 4
 	slotBytes = 8
 )
 
-// sizes returns how long the arrays are: top, bits, nodes, slots, entries,
+// sizes returns how long the arrays are: top, bits, ends, slots, entries,
 // starts, lengths. They fit an int64 whatever the header says.
 func (h *header) sizes() (n [7]int64) {
 	if h.layout == Compact {
 		n[0] = topBytes
 	}
 	n[1] = int64(h.nodes) * bitsBytes
-	n[2] = int64(h.nodes) * nodeBytes
+	n[2] = int64(h.nodes) * endsBytes
 	n[3] = int64(h.slots) * slotBytes
 	n[4] = int64(h.entries)*int64(h.width) + 3
 	n[5] = int64(h.entries) - int64(h.deepFirst)
@@ -105,14 +105,10 @@ func (s *index) use(h header, data []byte) {
 			s.top[i] = le.Uint16(top[2*i:])
 		}
 	}
-	words, nodes := next(1), next(2)
-	s.bits, s.nodes = make([]uint64, 4*int(h.nodes)), make([]node, h.nodes)
+	words, ends := next(1), next(2)
+	s.bits, s.ends = make([]uint64, 4*int(h.nodes)), make([]uint32, 4*int(h.nodes))
 	for i := range s.bits {
-		s.bits[i] = le.Uint64(words[8*i:])
-	}
-	for i := range s.nodes {
-		n := nodes[nodeBytes*i:][:nodeBytes]
-		s.nodes[i] = node{le.Uint32(n), [4]uint8(n[4:])}
+		s.bits[i], s.ends[i] = le.Uint64(words[8*i:]), le.Uint32(ends[4*i:])
 	}
 	if deep := next(3); h.slots > 0 {
 		s.deep, s.deepShift = make([]slot, h.slots), shiftOf(int(h.slots))
@@ -144,7 +140,7 @@ func (s *Snapshot[V]) Encode(w io.Writer, appendValue func([]byte, V) []byte) er
 		}
 	}
 	le := binary.LittleEndian
-	arrays := make([]byte, 0, topBytes+len(s.nodes)*(bitsBytes+nodeBytes)+len(s.deep)*slotBytes)
+	arrays := make([]byte, 0, topBytes+int(s.header.nodes)*(bitsBytes+endsBytes)+len(s.deep)*slotBytes)
 	if s.top != nil {
 		for _, n := range s.top {
 			arrays = le.AppendUint16(arrays, n)
@@ -153,8 +149,8 @@ func (s *Snapshot[V]) Encode(w io.Writer, appendValue func([]byte, V) []byte) er
 	for _, w := range s.bits {
 		arrays = le.AppendUint64(arrays, w)
 	}
-	for _, n := range s.nodes {
-		arrays = append(le.AppendUint32(arrays, n.base), n.rank[:]...)
+	for _, n := range s.ends {
+		arrays = le.AppendUint32(arrays, n)
 	}
 	for _, sl := range s.deep {
 		arrays = le.AppendUint32(le.AppendUint32(arrays, sl.id), sl.first)
@@ -304,12 +300,9 @@ func (s *index) check() (why string) {
 			}
 		}
 	}
-	for i, n := range s.nodes {
-		for j, w := range s.bits[4*i:][:4] {
-			last := uint64(n.base) + uint64(n.rank[j])
-			if last >= uint64(h.deepFirst) || last < uint64(bits.OnesCount64(w)) {
-				return "a node refers to nothing"
-			}
+	for i, end := range s.ends {
+		if end >= h.deepFirst || end < uint32(bits.OnesCount64(s.bits[i])) {
+			return "a node refers to nothing"
 		}
 	}
 	// Entries: codes up to the largest, all ones only above /24.

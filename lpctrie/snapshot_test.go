@@ -530,15 +530,13 @@ func TestOpenChecksBounds(t *testing.T) {
 	good := encoded(t, CompileOptions{})
 	h := decodeHeader(good)
 	top, words := headerBytes, headerBytes+topBytes
-	nodes := words + int(h.nodes)*bitsBytes
-	slots := nodes + int(h.nodes)*nodeBytes
+	ends := words + int(h.nodes)*bitsBytes
+	slots := ends + int(h.nodes)*endsBytes
 	le := binary.LittleEndian
 	for name, spoil := range map[string]func(b []byte){
-		"top":            func(b []byte) { le.PutUint16(b[top+2*4711:], uint16(h.nodes)) },
-		"node":           func(b []byte) { le.PutUint32(b[nodes:], h.deepFirst-uint32(b[nodes+4])) },
-		"quarter":        func(b []byte) { le.PutUint32(b[nodes:], h.deepFirst-1); b[nodes+7] = 1 },
-		"before a node":  func(b []byte) { le.PutUint32(b[nodes:], 0); le.PutUint64(b[words:], 1) },
-		"before a third": func(b []byte) { le.PutUint32(b[nodes:], 0); b[nodes+6] = 3; le.PutUint64(b[words+16:], 15) },
+		"top":           func(b []byte) { le.PutUint16(b[top+2*4711:], uint16(h.nodes)) },
+		"node":          func(b []byte) { le.PutUint32(b[ends+4:], h.deepFirst) },
+		"before a node": func(b []byte) { le.PutUint32(b[ends:], 0); le.PutUint64(b[words:], 1) },
 		"slot": func(b []byte) {
 			for i := slots; ; i += slotBytes {
 				if le.Uint32(b[i+4:]) != 0 {
