@@ -21,6 +21,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -85,8 +86,8 @@ func newNode(name string) (n *node, err error) {
 func (n *node) sh(text string) error {
 	for l := range strings.Lines(text) {
 		if f := strings.Fields(l); len(f) > 0 {
-			if _, err := n.ns.Run(f[0], f[1:]...); err != nil {
-				return err
+			if out, err := exec.Command("ip", append([]string{"-n", n.ns.Name}, f[1:]...)...).CombinedOutput(); err != nil {
+				return fmt.Errorf("%s: %w: %s", strings.TrimSpace(l), err, out)
 			}
 		}
 	}

@@ -134,14 +134,17 @@ func rekey(ctx context.Context, packets, rekeys int, stdout io.Writer) (lost int
 	// The first change comes before the traffic; the others spread over it.
 	var sent, got atomic.Int64
 	done := make(chan error, 1)
-	go func() { done <- traffic(a, b, packets, &sent, &got) }()
-	for i := range rekeys {
-		for at := int64(packets * (i + 1) / (rekeys + 1)); sent.Load() < at; time.Sleep(200 * time.Microsecond) {
-			select {
-			case err := <-done:
+	due := make(chan struct{}, rekeys) // a token whenever it is time for a change
+	go func() { done <- traffic(a, b, packets, rekeys, due, &sent, &got) }()
+	for range rekeys {
+		select {
+		case <-due:
+		case err := <-done:
+			if len(due) == 0 {
 				return 0, errors.Join(errors.New("the traffic ended early"), err)
-			default:
 			}
+			done <- err
+			<-due
 		}
 		if old, err = change(ctx, a, b, old); err != nil {
 			return 0, err
@@ -193,7 +196,7 @@ func change(ctx context.Context, a, b *end, old *xfrm.SA) (*xfrm.SA, error) {
 func settle(a, b *end) error {
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
 		var sent, got atomic.Int64
-		if err := traffic(a, b, 1, &sent, &got); err != nil {
+		if err := traffic(a, b, 1, 0, nil, &sent, &got); err != nil {
 			return err
 		}
 		if got.Load() == 1 {
@@ -203,8 +206,9 @@ func settle(a, b *end) error {
 	return errors.New("no packet arrives")
 }
 
-// traffic sends datagrams through the flow and counts those that arrive.
-func traffic(a, b *end, packets int, sent, got *atomic.Int64) error {
+// traffic sends datagrams through the flow and counts those that arrive. It
+// tells when it is time for each of the changes, which spread over it.
+func traffic(a, b *end, packets, changes int, due chan<- struct{}, sent, got *atomic.Int64) error {
 	var in *net.UDPConn
 	if err := b.ns.Do(func() (err error) {
 		in, err = net.ListenUDP("udp6", net.UDPAddrFromAddrPort(netip.AddrPortFrom(b.addr, 0)))
@@ -229,18 +233,24 @@ func traffic(a, b *end, packets int, sent, got *atomic.Int64) error {
 		defer close(received)
 		buf := make([]byte, 64)
 		for got.Load() < int64(packets) {
-			in.SetReadDeadline(time.Now().Add(2 * time.Second))
+			if got.Load()%64 == 0 {
+				in.SetReadDeadline(time.Now().Add(2 * time.Second))
+			}
 			if _, err := in.Read(buf); err != nil {
 				return
 			}
 			got.Add(1)
 		}
 	}()
+	told := 0
 	for i := range packets {
 		if _, err := out.Write([]byte("sixteen octets !")); err != nil {
 			return fmt.Errorf("packet %d: %w", i, err)
 		}
 		sent.Add(1)
+		for ; told < changes && i+1 >= packets*(told+1)/(changes+1); told++ {
+			due <- struct{}{}
+		}
 		if i%64 == 63 {
 			time.Sleep(time.Millisecond) // a flood, but one that a slow machine survives
 		}

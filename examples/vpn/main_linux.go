@@ -19,6 +19,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"os/exec"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -236,11 +237,12 @@ func makeLink(l *xfrm.Link) error {
 	return nil
 }
 
+// lines runs commands of iproute2 in a namespace.
 func lines(ns *netns.Namespace, text string) error {
 	for l := range strings.Lines(text) {
 		f := strings.Fields(l)
-		if _, err := ns.Run(f[0], f[1:]...); err != nil {
-			return err
+		if out, err := exec.Command("ip", append([]string{"-n", ns.Name}, f[1:]...)...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", strings.TrimSpace(l), err, out)
 		}
 	}
 	return nil

@@ -31,11 +31,15 @@ func (k Kernel) String() string {
 	return "qemu-6.12"
 }
 
-// Config says what runs in a guest. Only Tests is needed.
+// Config says what runs in a guest. Only Tests or Shards is needed.
 type Config struct {
 	// Tests is the pattern of the tests that run in the guest, as for
 	// go test -run.
 	Tests string
+	// Shards, if there are any, share the tests out: a guest, which has one
+	// processor, boots for each of them, all at the same time, and what they
+	// report is joined.
+	Shards []Shard
 	// Package is the Go package whose test binary becomes init; default is
 	// the package in the current folder.
 	Package string
@@ -45,6 +49,10 @@ type Config struct {
 	// "crypto/*". A module that does not exist or does not load is reported
 	// in the guest's output and passed over.
 	Modules []string
+	// AllModules promises that Modules names all that the tests need, so that
+	// the kernel need not start modprobe, which takes user-mode Linux a second
+	// for each algorithm.
+	AllModules bool
 	// Commands are Go main packages that are built and put in the guest's
 	// PATH under the last element of their import path.
 	Commands []string
@@ -62,6 +70,10 @@ type Config struct {
 	Timeout time.Duration
 }
 
+// A Shard is a part of the tests: those that match Run, or Config.Tests if
+// that is empty, and do not match Skip, unless that is empty.
+type Shard struct{ Run, Skip string }
+
 // A Result is what a guest reported.
 type Result struct {
 	// Output is all that the guest printed, line ends normalised.
@@ -77,11 +89,13 @@ type Result struct {
 // orders is what init finds in the file named by the variable orderVar.
 type orders struct {
 	Tests   string
+	Skip    string
 	Dir     string // working folder, "" for /
 	Path    string // PATH
 	Env     []string
 	Modules []string // files in load order
 	UML     bool
+	All     bool   // no modprobe
 	Bind    string // UML: folder to show as /lib/modules/RELEASE
 	Timeout time.Duration
 }

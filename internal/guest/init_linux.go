@@ -26,6 +26,9 @@ func Main(m *testing.M) {
 		fmt.Println("signalbox-guest:", err)
 	} else {
 		os.Args = []string{os.Args[0], "-test.v", "-test.run=" + o.Tests, "-test.timeout=" + o.Timeout.String()}
+		if o.Skip != "" {
+			os.Args = append(os.Args, "-test.skip="+o.Skip)
+		}
 		code = m.Run()
 	}
 	fmt.Printf("%s%d\n", exitLine, code)
@@ -83,6 +86,9 @@ func setUp(file string) (o orders, err error) {
 		if err := load(p); err != nil && err != unix.EEXIST {
 			fmt.Printf("signalbox-guest: module %s: %v\n", moduleName(p), err)
 		}
+	}
+	if o.All {
+		os.WriteFile("/proc/sys/kernel/modprobe", []byte("\n"), 0o644)
 	}
 	if o.Dir != "" {
 		err = os.Chdir(o.Dir)

@@ -3,15 +3,20 @@ package guest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -52,18 +57,48 @@ func Run(t *testing.T, k Kernel, c Config) Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := orders{Tests: c.Tests, Env: c.Env, Timeout: c.Timeout, UML: k == UML}
-	var cmd *exec.Cmd
-	if k == UML {
-		o.Dir, o.Path = dir, bin+":/usr/sbin:/usr/bin:/sbin:/bin"
-		cmd = umlCommand(t, c, &o, work, init)
-	} else {
-		o.Path = "/bin:/usr/sbin:/usr/bin:/sbin"
-		cmd = qemuCommand(t, k, c, &o, work, init, bin)
+	shards := c.Shards
+	if len(shards) == 0 {
+		shards = []Shard{{}}
 	}
-	r := boot(t, cmd, c.Timeout)
-	report(t, k, r)
+	var cmds []*exec.Cmd
+	for i, s := range shards {
+		own := filepath.Join(work, strconv.Itoa(i))
+		if err := os.Mkdir(own, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		o := orders{Tests: cmp.Or(s.Run, c.Tests), Skip: s.Skip, Env: c.Env, Timeout: c.Timeout, UML: k == UML, All: c.AllModules}
+		if k == UML {
+			o.Dir, o.Path = dir, bin+":/usr/sbin:/usr/bin:/sbin:/bin"
+			cmds = append(cmds, umlCommand(t, c, &o, own, init))
+		} else {
+			o.Path = "/bin:/usr/sbin:/usr/bin:/sbin"
+			cmds = append(cmds, qemuCommand(t, k, c, &o, own, init, bin))
+		}
+	}
+	results, errs := make([]Result, len(cmds)), make([]error, len(cmds))
+	var wait sync.WaitGroup
+	for i, cmd := range cmds {
+		wait.Go(func() { results[i], errs[i] = boot(t, cmd, c.Timeout) })
+	}
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil {
+		need.Missing(t, Feature, err.Error())
+	}
+	r := join(results)
+	report(t, k, r, len(results))
 	return r
+}
+
+// join makes one result of those of guests that ran at the same time.
+func join(results []Result) Result {
+	all := Result{Tests: map[string]string{}}
+	for _, r := range results {
+		all.Output += r.Output
+		maps.Copy(all.Tests, r.Tests)
+		all.Boot, all.Total = max(all.Boot, r.Boot), max(all.Total, r.Total)
+	}
+	return all
 }
 
 func build(t *testing.T, args ...string) {
@@ -206,7 +241,7 @@ func libraries(t *testing.T, program string) []string {
 
 // boot runs the guest and collects what it prints. The guest's whole process
 // group is killed at the end, at the time limit and when this process dies.
-func boot(t *testing.T, cmd *exec.Cmd, limit time.Duration) Result {
+func boot(t *testing.T, cmd *exec.Cmd, limit time.Duration) (Result, error) {
 	t.Helper()
 	// The death signal is tied to the thread that starts the process.
 	runtime.LockOSThread()
@@ -214,14 +249,16 @@ func boot(t *testing.T, cmd *exec.Cmd, limit time.Duration) Result {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	read, write, err := os.Pipe()
 	if err != nil {
-		t.Fatal(err)
+		return Result{}, err
 	}
+	defer read.Close()
 	cmd.Stdout, cmd.Stderr = write, write
 	begin := time.Now()
-	if err := cmd.Start(); err != nil {
-		need.Missing(t, Feature, err.Error())
-	}
+	err = cmd.Start()
 	write.Close()
+	if err != nil {
+		return Result{}, err
+	}
 	kill := func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	timer := time.AfterFunc(limit, kill)
 	r := Result{Tests: map[string]string{}}
@@ -254,7 +291,6 @@ func boot(t *testing.T, cmd *exec.Cmd, limit time.Duration) Result {
 	}
 	kill()
 	<-done
-	read.Close()
 	timedOut := !timer.Stop() && !ended
 	r.Output, r.Total = out.String(), time.Since(begin)
 	if !ended {
@@ -264,12 +300,12 @@ func boot(t *testing.T, cmd *exec.Cmd, limit time.Duration) Result {
 		}
 		t.Errorf("the guest %s", why)
 	}
-	return r
+	return r, nil
 }
 
 var verdict = regexp.MustCompile(`^\s*--- (PASS|FAIL|SKIP): (\S+)`)
 
-func report(t *testing.T, k Kernel, r Result) {
+func report(t *testing.T, k Kernel, r Result, guests int) {
 	t.Helper()
 	names := make([]string, 0, len(r.Tests))
 	for n := range r.Tests {
@@ -289,7 +325,7 @@ func report(t *testing.T, k Kernel, r Result) {
 	if len(names) == 0 && !t.Failed() {
 		t.Error("no test ran in the guest")
 	}
-	if !strings.Contains(r.Output, exitLine+"0") && !t.Failed() {
+	if strings.Count(r.Output, exitLine+"0") != guests && !t.Failed() {
 		t.Error("the guest's test binary ended with a failure")
 	}
 	t.Logf("%s: init after %.1f s, all in %.1f s", k, r.Boot.Seconds(), r.Total.Seconds())
