@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"iter"
 	"os"
@@ -451,7 +452,6 @@ func (c *Conn) rawDump(ctx context.Context, f func(b []byte, h header) ([]byte, 
 }
 
 func (c *Conn) recycle(b []byte) {
-	clear(b) // keys
 	c.mu.Lock()
 	if cap(b) > cap(c.dump) && cap(b) < 64<<20 {
 		c.dump = b[:0]
@@ -476,12 +476,11 @@ func (c *Conn) dumpOnce(all []byte, f func(b []byte, h header) ([]byte, error)) 
 			return all, err
 		}
 		d := all[len(all) : len(all)+n]
-		for rest := d; len(rest) > 0; {
-			m, n, err := xfrm.FirstMessage(rest)
+		for at := 0; at < len(d); {
+			m, rest, err := next(d[at:])
 			if err != nil {
 				return all, err
 			}
-			rest = rest[n:]
 			if m.Seq != seq {
 				d = nil // of a request that was given up
 				break
@@ -494,17 +493,34 @@ func (c *Conn) dumpOnce(all []byte, f func(b []byte, h header) ([]byte, error)) 
 				if interrupted {
 					return all, ErrInterrupted
 				}
-				// The end marker is no entry.
-				return all[:len(all)+n0(d, rest, n)], nil
+				return all[:len(all)+at], nil // the end marker is no entry
 			}
+			at = len(d) - len(rest)
 		}
 		all = all[:len(all)+len(d)]
 	}
 }
 
-// n0 is the length of what precedes the last message read of d, which took n
-// octets and left rest.
-func n0(d, rest []byte, n int) int { return len(d) - len(rest) - n }
+// next returns the message at the start of b and what follows it. It is
+// [xfrm.FirstMessage] in a form that is compiled in place.
+func next(b []byte) (m xfrm.Message, rest []byte, err error) {
+	const header = 16
+	if len(b) < header {
+		_, _, err = xfrm.FirstMessage(b)
+		return m, nil, err
+	}
+	l := uint(native.Uint32(b))
+	if l < header || l > uint(len(b)) {
+		_, _, err = xfrm.FirstMessage(b)
+		return m, nil, err
+	}
+	m.Type, m.Flags = xfrm.MsgType(native.Uint16(b[4:])), native.Uint16(b[6:])
+	m.Seq, m.PortID = native.Uint32(b[8:]), native.Uint32(b[12:])
+	m.Body = b[header:l]
+	return m, b[min((l+3)&^3, uint(len(b))):], nil
+}
+
+var native = binary.NativeEndian
 
 // States returns the states that the filter passes, which the kernel tests.
 // The SA is valid until the next step of the loop: copy what is to stay, or
@@ -514,7 +530,7 @@ func n0(d, rest []byte, n int) int { return len(d) - len(rest) - n }
 func (c *Conn) States(ctx context.Context, f xfrm.SAFilter) iter.Seq2[*xfrm.SA, error] {
 	return func(yield func(*xfrm.SA, error) bool) {
 		all, err := c.rawDump(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendDumpSA(b, h, f) })
-		defer func() { c.recycle(all) }()
+		defer func() { clear(all); c.recycle(all) }() // keys
 		if err != nil {
 			yield(nil, err)
 			return
@@ -522,9 +538,9 @@ func (c *Conn) States(ctx context.Context, f xfrm.SAFilter) iter.Seq2[*xfrm.SA, 
 		var s xfrm.SA
 		defer s.ClearKeys()
 		for rest := all; len(rest) > 0; {
-			m, n, err := xfrm.FirstMessage(rest)
+			m, more, err := next(rest)
 			if err == nil {
-				rest = rest[n:]
+				rest = more
 				err = s.Parse(m)
 			}
 			if !yield(&s, err) || err != nil {
@@ -547,9 +563,9 @@ func (c *Conn) Policies(ctx context.Context) iter.Seq2[*xfrm.Policy, error] {
 		}
 		var p xfrm.Policy
 		for rest := all; len(rest) > 0; {
-			m, n, err := xfrm.FirstMessage(rest)
+			m, more, err := next(rest)
 			if err == nil {
-				rest = rest[n:]
+				rest = more
 				err = p.Parse(m)
 			}
 			if !yield(&p, err) || err != nil {
@@ -563,7 +579,7 @@ func (c *Conn) Policies(ctx context.Context) iter.Seq2[*xfrm.Policy, error] {
 // and clears their keys.
 func (c *Conn) AllStates(ctx context.Context, f xfrm.SAFilter) ([]*xfrm.SA, error) {
 	all, err := c.rawDump(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendDumpSA(b, h, f) })
-	defer func() { c.recycle(all) }()
+	defer func() { clear(all); c.recycle(all) }() // keys
 	if err != nil {
 		return nil, err
 	}
