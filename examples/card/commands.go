@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"flag"
@@ -21,12 +22,26 @@ import (
 )
 
 func (t *tool) status(args []string) error {
-	if _, err := t.flags("status", args, 0, 0, nil); err != nil {
+	asJSON := false
+	if _, err := t.flags("status", args, 0, 0, func(fs *flag.FlagSet) {
+		fs.BoolVar(&asJSON, "json", false, "print a JSON object in one line")
+	}); err != nil {
 		return err
 	}
 	return t.open(func(c *keycard.Card) error {
 		s, err := c.Status(t.ctx)
 		if err != nil {
+			return err
+		}
+		if asJSON {
+			o := describe(s)
+			problems, err := c.Check(t.ctx)
+			for _, p := range problems {
+				o.Problems = append(o.Problems, fmt.Sprint(p))
+			}
+			if e := json.NewEncoder(t.out).Encode(o); err == nil {
+				err = e
+			}
 			return err
 		}
 		t.print(s)
@@ -36,6 +51,68 @@ func (t *tool) status(args []string) error {
 		}
 		return err
 	})
+}
+
+// statusJSON is what status -json prints. What the card does not have or say
+// is absent.
+type statusJSON struct {
+	Application string `json:"application"` // identifier with the serial number, hexadecimal
+	Version     string `json:"version"`     // of the specification
+	Card        string `json:"card"`        // manufacturer and serial number
+	Cardholder  string `json:"cardholder,omitempty"`
+	Language    string `json:"language,omitempty"`
+	URL         string `json:"url,omitempty"`
+	Login       string `json:"login,omitempty"`
+	ForcedPIN   bool   `json:"signature_pin_forced"`
+	Tries       struct {
+		PIN       int `json:"pin"`
+		ResetCode int `json:"reset_code"`
+		Admin     int `json:"admin"`
+	} `json:"tries_left"`
+	Signatures *int      `json:"signatures,omitempty"`
+	KDFOctets  uint32    `json:"kdf_octets,omitempty"` // hashed per PIN
+	Keys       []keyJSON `json:"keys,omitempty"`
+	Problems   []string  `json:"problems,omitempty"`
+}
+
+type keyJSON struct {
+	Slot        string `json:"slot"`
+	Fingerprint string `json:"fingerprint,omitempty"`
+	Algorithm   string `json:"algorithm"`
+	Origin      string `json:"origin"` // none: no key; generated, imported, unknown
+	Created     string `json:"created,omitempty"`
+	Touch       string `json:"touch,omitempty"`
+}
+
+func describe(s *keycard.Status) *statusJSON {
+	i := s.Info
+	o := &statusJSON{Application: i.Number(), Version: fmt.Sprintf("%d.%d", i.Major, i.Minor), Card: i.Ident(),
+		Cardholder: s.Holder.Name(), Language: s.Holder.Language, URL: s.URL, Login: s.Login, ForcedPIN: !i.PIN.Multiple}
+	o.Tries.PIN, o.Tries.ResetCode, o.Tries.Admin = i.PIN.PIN, i.PIN.ResetCode, i.PIN.Admin
+	if s.Signatures >= 0 {
+		o.Signatures = &s.Signatures
+	}
+	if s.KDF.Active() {
+		o.KDFOctets = s.KDF.Count
+	}
+	for slot := keycard.SlotSign; slot <= keycard.SlotAttest; slot++ {
+		k := i.Keys[slot]
+		if !k.Present {
+			continue
+		}
+		j := keyJSON{Slot: slot.String(), Algorithm: k.Algorithm.String(), Origin: k.Origin.String()}
+		if !k.Fingerprint.IsZero() {
+			j.Fingerprint = k.Fingerprint.String()
+		}
+		if !k.Created.IsZero() {
+			j.Created = k.Created.UTC().Format(time.RFC3339)
+		}
+		if k.UIF != keycard.UIFAbsent {
+			j.Touch = k.UIF.String()
+		}
+		o.Keys = append(o.Keys, j)
+	}
+	return o
 }
 
 func (t *tool) print(s *keycard.Status) {

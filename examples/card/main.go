@@ -34,7 +34,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 const help = `usage: card [flags] COMMAND [arguments]
 
-  status                       what the card says about itself, and its keys
+  status [-json]               what the card says about itself, and its keys
   holder [flags]               show or set name, language, salutation, URL, login
   pin [-admin|-reset-code]     change the PIN, the Admin PIN or the resetting code
   unblock [-reset-code]        set a new PIN, by the Admin PIN or the resetting code

@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"os"
 	"path/filepath"
@@ -112,6 +113,14 @@ func TestKeyLife(t *testing.T) {
 			t.Error(out.String())
 		}
 	}
+	var st statusJSON
+	if err := json.Unmarshal([]byte(do("", "status", "-json")), &st); err != nil {
+		t.Fatal(err)
+	}
+	if st.Cardholder != "Anna Berg" || st.Tries.PIN != 3 || st.Tries.Admin != 3 || !st.ForcedPIN || st.Signatures == nil || *st.Signatures != 1 || len(st.Problems) != 0 || len(st.Keys) < 3 ||
+		len(st.Keys[0].Fingerprint) != 40 || st.Keys[0].Algorithm != "ed25519" || st.Keys[0].Origin != "generated" || st.Keys[2].Created != "2023-11-14T22:13:20Z" {
+		t.Errorf("status -json: %+v", st)
+	}
 	do("", "cert", "sign", "write", file)
 	if got := do("", "cert", "sign"); got != string(der) {
 		t.Errorf("certificate %x", got)
@@ -141,6 +150,7 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{"-h", 0, "usage: card"},
 		{"sign -h", 0, "-hash"},
+		{"status -json", 0, `"keys":[{"slot":"sign","algorithm":"rsa2048","origin":"none"`},
 		{"", 2, "usage: card"},
 		{"nothing", 2, `no command "nothing"`},
 		{"-nothing", 2, "flag provided but not defined"},

@@ -10,6 +10,8 @@
 // under GnuPG's rules and limits.
 //
 //	keycheck -dns 9.9.9.9:53 alice@example.org
+//
+// With -json there is one JSON object a line for each question or mechanism.
 package main
 
 import (
@@ -17,6 +19,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -34,7 +37,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 type config struct {
 	ring, dns, ca, methods string
-	minimal, srv           bool
+	minimal, srv, json     bool
 }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -47,9 +50,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs.StringVar(&c.methods, "methods", "wkd,dane,cert,pka", "with -dns: a `list` of mechanisms")
 	fs.StringVar(&c.ca, "ca", "", "with -dns: trust the certificate authorities in `file`, not the system's")
 	fs.BoolVar(&c.srv, "srv", true, "with -dns: honour _openpgpkey._tcp records as GnuPG does")
+	fs.BoolVar(&c.json, "json", false, "print one JSON object a line for each question or mechanism")
 	fs.Usage = func() {
-		fmt.Fprint(fs.Output(), "usage: keycheck -ring FILE [-minimal] ADDRESS\n"+
-			"       keycheck -dns SERVER [-methods LIST] [-ca FILE] ADDRESS\n\n"+
+		fmt.Fprint(fs.Output(), "usage: keycheck -ring FILE [-minimal] [-json] ADDRESS\n"+
+			"       keycheck -dns SERVER [-methods LIST] [-ca FILE] [-json] ADDRESS\n\n"+
 			"Tells what clients find for ADDRESS: in a key ring before it is published, or by\n"+
 			"asking as GnuPG does. The status is 0 if a key is found, 1 if not, 2 after an error.\n\n")
 		fs.PrintDefaults()
@@ -82,6 +86,32 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return 0
 }
 
+// line is what -json prints: about a question that a client asks of what a ring
+// would publish, about a mechanism by which a key was looked for, or (with
+// nothing but problems) about certificates of the ring that could not be used.
+type line struct {
+	Client       string   `json:"client,omitempty"`
+	Mechanism    string   `json:"mechanism,omitempty"` // wkd, dane, cert, pka
+	Asks         string   `json:"asks,omitempty"`      // URL, or owner name and type
+	Found        bool     `json:"found"`
+	Source       string   `json:"source,omitempty"`       // where the key was found
+	Fingerprints []string `json:"fingerprints,omitempty"` // hexadecimal, upper case
+	Octets       int      `json:"octets,omitempty"`       // of the answer
+	Refused      []string `json:"refused,omitempty"`
+	Notes        []string `json:"notes,omitempty"`
+	Problems     []string `json:"problems,omitempty"`
+	Error        string   `json:"error,omitempty"`
+}
+
+func (l *line) print(w io.Writer) error { return json.NewEncoder(w).Encode(l) }
+
+func texts(errs []error) (s []string) {
+	for _, err := range errs {
+		s = append(s, err.Error())
+	}
+	return s
+}
+
 var errNotFound = errors.New("no key is found")
 
 func (c *config) checkRing(ctx context.Context, address string, stdin io.Reader, stdout io.Writer) error {
@@ -105,6 +135,16 @@ func (c *config) checkRing(ctx context.Context, address string, stdin io.Reader,
 	found := false
 	for _, q := range r.Questions {
 		found = found || q.Found()
+		if c.json {
+			l := line{Client: q.Client, Mechanism: q.Mechanism.String(), Asks: q.Asks, Found: q.Found(), Octets: q.Octets, Refused: q.Refused, Notes: q.Remarks}
+			for _, f := range q.Fingerprints {
+				l.Fingerprints = append(l.Fingerprints, fmt.Sprintf("%X", f))
+			}
+			if err := l.print(stdout); err != nil {
+				return err
+			}
+			continue
+		}
 		verdict := "takes"
 		if !q.Found() {
 			verdict = "gets nothing"
@@ -124,8 +164,15 @@ func (c *config) checkRing(ctx context.Context, address string, stdin io.Reader,
 			fmt.Fprintf(stdout, "  note: %s\n", s)
 		}
 	}
+	if c.json && len(r.Problems) > 0 {
+		if err := (&line{Found: found, Problems: texts(r.Problems)}).print(stdout); err != nil {
+			return err
+		}
+	}
 	for _, p := range r.Problems {
-		fmt.Fprintf(stdout, "problem: %v\n", p)
+		if !c.json {
+			fmt.Fprintf(stdout, "problem: %v\n", p)
+		}
 	}
 	if !found {
 		return fmt.Errorf("%s: %w", r.Address, errNotFound)
@@ -161,6 +208,22 @@ func (c *config) locate(ctx context.Context, address string, _ io.Reader, stdout
 			return fmt.Errorf("-methods %q: there are wkd, dane, cert, pka", word)
 		}
 		l, err := client.Locate(ctx, a, m)
+		if c.json {
+			o := line{Mechanism: word, Found: err == nil}
+			if err != nil {
+				o.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
+			} else {
+				found = true
+				o.Source, o.Problems = l.Source, texts(l.Problems)
+				for _, cert := range l.Certs {
+					o.Fingerprints = append(o.Fingerprints, fmt.Sprintf("%X", cert.Fingerprint()))
+				}
+			}
+			if err := o.print(stdout); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			fmt.Fprintf(stdout, "%s: %s\n", word, strings.ReplaceAll(err.Error(), "\n", "; "))
 			continue
