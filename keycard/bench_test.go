@@ -68,7 +68,7 @@ func BenchmarkCommandOverhead(b *testing.B) {
 func BenchmarkParseInfo(b *testing.B) {
 	for i, name := range []string{"canokey", "ykneo", "yubikey543"} {
 		raw := unhex(b, seeds[i])
-		b.Run(name, func(b *testing.B) {
+		b.Run("card="+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := keycard.ParseInfo(raw); err != nil {
@@ -130,7 +130,7 @@ func benchmarkKey(b *testing.B, slot keycard.Slot, a keycard.Algorithm, use func
 // A signature on the software card with its default, the PIN each time.
 func BenchmarkSign(b *testing.B) {
 	for _, a := range []keycard.Algorithm{keycard.EC(keycard.Ed25519), keycard.EC(keycard.P256), keycard.RSA(2048)} {
-		b.Run(a.String(), func(b *testing.B) {
+		b.Run("key="+a.String(), func(b *testing.B) {
 			in := make([]byte, 32)
 			benchmarkKey(b, keycard.SlotSign, a, func(k *keycard.Key) error {
 				_, err := k.SignRaw(context.Background(), in)
@@ -145,7 +145,7 @@ func BenchmarkDecrypt(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Run("cv25519", func(b *testing.B) {
+	b.Run("key=cv25519", func(b *testing.B) {
 		benchmarkKey(b, keycard.SlotDecrypt, keycard.EC(keycard.X25519), func(k *keycard.Key) error {
 			_, err := k.ECDH(peer.PublicKey())
 			return err

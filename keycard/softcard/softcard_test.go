@@ -295,7 +295,7 @@ func BenchmarkGetData(b *testing.B) {
 	sel, _ := hex.DecodeString("00a4040006d27600012401")
 	c.Transmit(ctx, sel)
 	for name, cmd := range map[string][]byte{"C4": {0, 0xca, 0, 0xc4, 0}, "6E": {0, 0xca, 0, 0x6e, 0, 0, 0}} {
-		b.Run(name, func(b *testing.B) {
+		b.Run("object="+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if r, err := c.Transmit(ctx, cmd); err != nil || len(r) < 9 {
@@ -326,14 +326,14 @@ func BenchmarkRSA2048(b *testing.B) {
 		b.Fatal(err)
 	}
 	d := sha256.Sum256(nil)
-	b.Run("card", func(b *testing.B) {
+	b.Run("impl=softcard", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := s.Sign(nil, d[:], crypto.SHA256); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
-	b.Run("crypto-rsa", func(b *testing.B) {
+	b.Run("impl=crypto-rsa", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := rsa.SignPKCS1v15(nil, key, crypto.SHA256, d[:]); err != nil {
 				b.Fatal(err)
