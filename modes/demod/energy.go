@@ -1,7 +1,5 @@
 package demod
 
-import "slices"
-
 // energies filters I and Q with the pulse's shape and squares: e[2i] is the
 // energy of a pulse whose middle is on sample i, e[2i+1] of one half a sample
 // later. Both have the mean of the noise power a sample where there is only
@@ -77,6 +75,38 @@ func noiseLevel(e []float32, scratch []float32) float32 {
 	if len(s) == 0 {
 		return 0
 	}
-	slices.Sort(s)
-	return s[int(noiseQuantile*float32(len(s)))] / (2 * noiseWindow) * noiseFactor
+	return ranked(s, int(noiseQuantile*float32(len(s)))) / (2 * noiseWindow) * noiseFactor
+}
+
+// ranked returns the number that would be at index k if s were sorted, and
+// reorders s.
+func ranked(s []float32, k int) float32 {
+	// The middle one of three as pivot, so that sorted input is no worse.
+	for lo, hi := 0, len(s)-1; lo < hi; {
+		a, b, c := s[lo], s[(lo+hi)/2], s[hi]
+		pivot := max(min(a, b), min(max(a, b), c))
+		i, j := lo, hi
+		for i <= j {
+			for s[i] < pivot {
+				i++
+			}
+			for s[j] > pivot {
+				j--
+			}
+			if i <= j {
+				s[i], s[j] = s[j], s[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case k <= j:
+			hi = j
+		case k >= i:
+			lo = i
+		default:
+			return s[k]
+		}
+	}
+	return s[k]
 }

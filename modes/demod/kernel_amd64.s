@@ -216,26 +216,9 @@ four: \
 	MOVMSKPS X1, AX \
 	TESTL AX, AX \
 	JEQ none \
-	MOVAPS X0, X2 \
+	MOVAPS X0, X5 \
 	MULPS X10, X0 \
 	SUBPS X14, X0 /* on */ \
-	MULPS X9, X2 /* a pulse below is weak */ \
-	MOVUPS 0(DI), X3 \
-	CMPPS X2, X3, $1 \
-	MOVUPS c2(DI), X4 \
-	CMPPS X2, X4, $1 \
-	PADDL X4, X3 \
-	MOVUPS c7(DI), X4 \
-	CMPPS X2, X4, $1 \
-	PADDL X4, X3 \
-	MOVUPS c9(DI), X4 \
-	CMPPS X2, X4, $1 \
-	PADDL X4, X3 /* less the number of weak ones */ \
-	PCMPEQL X4, X4 \
-	PSUBL X4, X3 \
-	MOVMSKPS X3, R10 /* more than one */ \
-	NOTL R10 \
-	ANDL AX, R10 \
 	MOVUPS c12(DI), X3 \
 	MOVUPS c13(DI), X4 \
 	ADDPS X4, X3 \
@@ -253,7 +236,28 @@ four: \
 	ADDPS X12, X2 \
 	MULPS X7, X2 \
 	CMPPS X3, X2, $5 /* not below the gap */ \
-	MOVMSKPS X2, BX \
+	MOVMSKPS X2, R10 \
+	ANDL AX, R10 \
+	SHLQ CX, AX \
+	ORQ AX, R8 \
+	TESTL R10, R10 \
+	JEQ none /* most end here */ \
+	MULPS X9, X5 /* a pulse below is weak */ \
+	MOVUPS 0(DI), X1 \
+	CMPPS X5, X1, $1 \
+	MOVUPS c2(DI), X4 \
+	CMPPS X5, X4, $1 \
+	PADDL X4, X1 \
+	MOVUPS c7(DI), X4 \
+	CMPPS X5, X4, $1 \
+	PADDL X4, X1 \
+	MOVUPS c9(DI), X4 \
+	CMPPS X5, X4, $1 \
+	PADDL X4, X1 /* less the number of weak ones */ \
+	PCMPEQL X4, X4 \
+	PSUBL X4, X1 \
+	MOVMSKPS X1, BX /* more than one */ \
+	NOTL BX \
 	ANDL BX, R10 \
 	MOVUPS c1(DI), X4 \
 	ADDPS X4, X3 \
@@ -273,9 +277,7 @@ four: \
 	CMPPS X3, X0, $5 \
 	MOVMSKPS X0, BX \
 	ANDL BX, R10 \
-	SHLQ CX, AX \
 	SHLQ CX, R10 \
-	ORQ AX, R8 \
 	ORQ R10, R9 \
 none: \
 	ADDQ $4, CX \

@@ -232,6 +232,22 @@ func TestSubtractKernels(t *testing.T) {
 	}
 }
 
+func TestRanked(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	for n := 1; n < 150; n++ {
+		s := make([]float32, n)
+		for i := range s {
+			s[i] = float32(rng.IntN(1 + n*(n%3)))
+		}
+		sorted := slices.Sorted(slices.Values(s))
+		for k := range n {
+			if got := ranked(s, k); got != sorted[k] {
+				t.Fatalf("number %d of %v is %v", k, sorted, got)
+			}
+		}
+	}
+}
+
 // A receiver that runs for months: the clock must not overflow.
 func TestTicksOfLongStreams(t *testing.T) {
 	for _, tm := range []*template{template20(), template24()} {
