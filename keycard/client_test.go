@@ -129,6 +129,15 @@ func TestCommandBudget(t *testing.T) {
 				t.Errorf("sign with the PIN verified: %+v", n)
 			}
 			c.Close()
+			c = reopen()
+			if d, err = c.KeyFor(keycard.SlotDecrypt, d.Public(), nil); err != nil {
+				t.Fatal(err)
+			}
+			use()
+			if a, _ := c.Count(); a != v.coldSign.commands {
+				t.Errorf("cold decrypt: %d commands, want %d", a, v.coldSign.commands)
+			}
+			c.Close()
 			if !v.cfg.WithoutKDF && v.cfg.Personality == softcard.V34 {
 				// Settings known from before save the question.
 				c, err := keycard.Open(t.Context(), sc, keycard.WithPINs(keycard.StaticPIN(user, adminPW)), keycard.WithKDF(keycard.KDF{}))
