@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +43,15 @@ func (b *Bed) offloads(w Work) error {
 		if w.GRO {
 			timeout, irqs = "50000", "10"
 		}
-		for file, value := range map[string]string{"gro_flush_timeout": timeout, "napi_defer_hard_irqs": irqs} {
+		// Packets of one size as on a wire arrive as from one: a flow keeps to
+		// one processor, as network cards with several queues have it. Without
+		// that, sender and acknowledgements use both in turn, packets overtake
+		// each other, and TCP's retransmissions are what is measured.
+		steering := "0"
+		if w.MTUSize {
+			steering = strconv.FormatUint(1<<min(runtime.NumCPU(), 32)-1, 16)
+		}
+		for file, value := range map[string]string{"gro_flush_timeout": timeout, "napi_defer_hard_irqs": irqs, "queues/rx-0/rps_cpus": steering} {
 			if _, err := b.Router.Run("sh", "-c", "echo "+value+" > /sys/class/net/"+dev+"/"+file); err != nil {
 				return err
 			}
