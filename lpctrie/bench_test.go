@@ -65,6 +65,17 @@ func BenchmarkInsert(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(table)), "ns/route")
 }
 
+// BenchmarkInsertMillion is the second that a million insertions may take.
+func BenchmarkInsertMillion(b *testing.B) {
+	table := routegen.IPv4(1000000, 1)
+	for b.Loop() {
+		tab := New[uint32](Config{})
+		for i, p := range table {
+			tab.Insert(p, uint32(i))
+		}
+	}
+}
+
 func BenchmarkCompile(b *testing.B) {
 	tab, _ := benchTable(b)
 	for b.Loop() {

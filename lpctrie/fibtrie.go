@@ -91,7 +91,7 @@ func (t *Table[V]) showNode(ref uint32, depth int, table string, yield func(Node
 		if !yield(Node{Table: table, Kind: LeafLine, Depth: depth, Prefix: prefixOf(t.hot[i].key, 0)}) {
 			return false
 		}
-		for ; i != 0; i = t.cold[i].next {
+		for ; i != 0; i = t.cold.at(i).next {
 			r := t.route(i)
 			if !yield(Node{Table: table, Kind: AliasLine, Depth: depth, Prefix: r.Prefix, Type: r.Type, Scope: r.Scope, TOS: r.TOS}) {
 				return false

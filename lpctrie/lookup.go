@@ -83,7 +83,7 @@ leaf:
 			if info&moreBit == 0 {
 				break
 			}
-			i = t.cold[i].next
+			i = t.cold.at(i).next
 			info = hot[i].info
 		}
 	}

@@ -1,8 +1,8 @@
 package lpctrie
 
-// Memory of a table. Three slices hold everything and contain no pointers of
-// their own, so that the garbage collector has nothing to scan (unless V has
-// pointers):
+// Memory of a table. Two slices and a list of chunks hold everything and contain
+// no pointers of their own, so that the garbage collector has nothing to scan
+// (unless V has pointers):
 //
 //	hot, cold  one record per route; the first alias of a leaf is the leaf
 //	nodes      the internal nodes ("tnodes") as words:
@@ -58,17 +58,17 @@ func (r *hot[V]) slen() uint8           { return uint8(r.info & slenMask) }
 func (r *hot[V]) tos() uint8            { return uint8(r.info >> 8) }
 func (r *hot[V]) scope() Scope          { return Scope(r.info >> 24) }
 func (r *hot[V]) typ() RouteType        { return RouteType(r.info >> 16) }
-func (t *Table[V]) rec(i uint32) rec[V] { return rec[V]{t.hot[i], t.cold[i]} }
+func (t *Table[V]) rec(i uint32) rec[V] { return rec[V]{t.hot[i], *t.cold.at(i)} }
 
 // setRec stores a record together with what follows it.
 func (t *Table[V]) setRec(i uint32, r rec[V], next uint32) {
-	t.hot[i], t.cold[i] = r.hot, r.cold
+	t.hot[i], *t.cold.at(i) = r.hot, r.cold
 	t.link(i, next)
 }
 
 // link sets what follows a record.
 func (t *Table[V]) link(i, next uint32) {
-	t.cold[i].next = next
+	t.cold.at(i).next = next
 	t.hot[i].info &^= moreBit
 	if next != 0 {
 		t.hot[i].info |= moreBit
@@ -76,7 +76,7 @@ func (t *Table[V]) link(i, next uint32) {
 }
 
 func (t *Table[V]) route(i uint32) Route {
-	r, c := &t.hot[i], &t.cold[i]
+	r, c := &t.hot[i], t.cold.at(i)
 	return Route{
 		Prefix: prefixOf(r.key, r.slen()), Table: c.table, TOS: r.tos(),
 		Type: r.typ(), Scope: r.scope(), Priority: c.priority,
@@ -92,40 +92,76 @@ func blockWords(bits uint32) int { return nodeBody + 1<<bits }
 // newRec returns the index of an unused record.
 func (t *Table[V]) newRec() uint32 {
 	if i := t.freeRecs; i != 0 {
-		t.freeRecs = t.cold[i].next
+		t.freeRecs = t.cold.at(i).next
 		return i
 	}
 	if len(t.hot) == 0 {
-		t.hot, t.cold = make([]hot[V], 1, 16), make([]cold, 1, 16) // index 0 means none
+		t.hot = make([]hot[V], 1, 16) // index 0 means none
+		t.cold.add()
 	}
 	if len(t.hot) == cap(t.hot) {
 		t.hot = grown(t.hot, 1)
 	}
-	if len(t.cold) == cap(t.cold) {
-		t.cold = grown(t.cold, 1)
-	}
 	t.hot = t.hot[:len(t.hot)+1]
-	t.cold = t.cold[:len(t.cold)+1]
+	t.cold.add()
 	return uint32(len(t.hot) - 1)
 }
 
 func (t *Table[V]) freeRec(i uint32) {
 	t.hot[i] = hot[V]{} // drops what V points to
-	t.cold[i] = cold{next: t.freeRecs}
+	*t.cold.at(i) = cold{next: t.freeRecs}
 	t.freeRecs = i
 }
 
 // grown returns the slice with room for n more elements: when it is large a
-// seventh more than now, where append would take a quarter.
+// fifth more than now.
 func grown[T any](s []T, n int) []T {
-	more := cap(s) / 7
+	more := cap(s) / 5
 	if cap(s) < 1<<14 {
 		more = cap(s)
 	}
-	c := cap(s) + max(n, more, 64)
-	out := make([]T, len(s), c)
+	// In this form, a copy behind a make, what is copied over is not cleared.
+	out := make([]T, cap(s)+max(n, more, 64))
 	copy(out, s)
-	return out
+	return out[:len(s)]
+}
+
+// A coldList is a list of cold records in chunks, so that it can grow without
+// being copied: what lookups do not need may be one step further away.
+type coldList struct {
+	chunks [][]cold // all full but the last
+}
+
+const coldChunk = 1 << 12
+
+// at returns the record with a number.
+func (l *coldList) at(i uint32) *cold { return &l.chunks[i/coldChunk][i%coldChunk] }
+
+// add returns a new record at the end.
+func (l *coldList) add() *cold {
+	n := len(l.chunks)
+	if n == 0 || len(l.chunks[n-1]) == coldChunk {
+		size := coldChunk
+		if n == 0 {
+			size = 16
+		}
+		l.chunks = append(l.chunks, make([]cold, 0, size))
+		n++
+	}
+	last := &l.chunks[n-1]
+	if len(*last) == cap(*last) { // the first
+		*last = append(make([]cold, 0, min(2*cap(*last), coldChunk)), *last...)
+	}
+	*last = (*last)[:len(*last)+1]
+	return &(*last)[len(*last)-1]
+}
+
+// room returns for how many records there is memory.
+func (l *coldList) room() (n int) {
+	for _, c := range l.chunks {
+		n += cap(c)
+	}
+	return n
 }
 
 // newNode returns a tnode without children. Key is cut to the bits above it.
@@ -176,7 +212,7 @@ func (t *Table[V]) freeNode(n uint32) {
 func (t *Table[V]) tidy() {
 	if t.routes == 0 {
 		if len(t.hot) > 0 {
-			t.hot, t.cold, t.freeRecs = nil, nil, 0
+			t.hot, t.cold, t.freeRecs = nil, coldList{}, 0
 			t.nodes, t.freeBlocks, t.liveWords = nil, [32]uint32{}, 0
 			t.wantCompact = false
 		}
@@ -224,15 +260,17 @@ func (t *Table[V]) packNodes() {
 func (t *Table[V]) packRecs() {
 	size := 1 + t.routes + t.routes/8
 	oldHot, oldCold := t.hot, t.cold
-	t.hot, t.cold, t.freeRecs = make([]hot[V], 1, size), make([]cold, 1, size), 0
+	t.hot, t.cold, t.freeRecs = make([]hot[V], 1, size), coldList{}, 0
+	t.cold.add()
 	moveChain := func(ref uint32) uint32 {
 		at := uint32(len(t.hot))
-		for i := ref &^ leafBit; i != 0; i = oldCold[i].next {
-			c := oldCold[i]
+		for i := ref &^ leafBit; i != 0; i = oldCold.at(i).next {
+			c := *oldCold.at(i)
 			if c.next != 0 {
 				c.next = uint32(len(t.hot) + 1)
 			}
-			t.hot, t.cold = append(t.hot, oldHot[i]), append(t.cold, c)
+			t.hot = append(t.hot, oldHot[i])
+			*t.cold.add() = c
 		}
 		return at | leafBit
 	}

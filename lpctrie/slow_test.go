@@ -119,9 +119,9 @@ func verify[V any](t *testing.T, tab *Table[V]) {
 	visit = func(ref, parent uint32) uint32 {
 		if ref&leafBit != 0 {
 			leaves++
-			for i := ref &^ leafBit; i != 0; i = tab.cold[i].next {
+			for i := ref &^ leafBit; i != 0; i = tab.cold.at(i).next {
 				routes++
-				if tab.hot[i].key != tab.hot[ref&^leafBit].key || (tab.hot[i].info&moreBit != 0) != (tab.cold[i].next != 0) {
+				if tab.hot[i].key != tab.hot[ref&^leafBit].key || (tab.hot[i].info&moreBit != 0) != (tab.cold.at(i).next != 0) {
 					t.Fatal("alias with another key than its leaf")
 				}
 			}

@@ -70,7 +70,7 @@ func (t *Table[V]) Stats() Stats {
 		visit(t.root, 0)
 	}
 	one, two := int(reflect.TypeFor[hot[V]]().Size()), int(reflect.TypeFor[cold]().Size())
-	s.Bytes = one*cap(t.hot) + two*cap(t.cold) + 4*cap(t.nodes)
+	s.Bytes = one*cap(t.hot) + two*t.cold.room() + 4*cap(t.nodes)
 	s.Live = (one+two)*t.routes + 4*t.liveWords
 	return s
 }

@@ -51,7 +51,7 @@ type Table[V any] struct {
 
 	root       uint32
 	hot        []hot[V]
-	cold       []cold
+	cold       coldList
 	freeRecs   uint32
 	nodes      []uint32
 	freeBlocks [32]uint32 // by bits
@@ -154,8 +154,8 @@ func (t *Table[V]) Add(r Route, v V, mode Mode) error {
 	// The aliases with this key: look for one that is the same altogether.
 	first, match := at, -1
 	i, end := t.alias(leaf, at), at
-	for ; i != 0; i = t.cold[i].next {
-		a, c := &t.hot[i], &t.cold[i]
+	for ; i != 0; i = t.cold.at(i).next {
+		a, c := &t.hot[i], t.cold.at(i)
 		if a.slen() != slen || c.table != n.table || a.tos() != r.TOS || c.priority != n.priority {
 			break
 		}
@@ -190,8 +190,8 @@ func (t *Table[V]) Add(r Route, v V, mode Mode) error {
 // suffix length ascending, then table descending, TOS descending, priority
 // ascending. Taken reports that the alias there has the same key.
 func (t *Table[V]) place(leaf uint32, n *rec[V]) (at int, taken bool) {
-	for i := leaf; i != 0; i = t.cold[i].next {
-		a, c := &t.hot[i], &t.cold[i]
+	for i := leaf; i != 0; i = t.cold.at(i).next {
+		a, c := &t.hot[i], t.cold.at(i)
 		switch {
 		case a.slen() != n.slen():
 			if a.slen() > n.slen() {
@@ -217,7 +217,7 @@ func (t *Table[V]) place(leaf uint32, n *rec[V]) (at int, taken bool) {
 func (t *Table[V]) alias(leaf uint32, at int) uint32 {
 	i := leaf
 	for ; at > 0 && i != 0; at-- {
-		i = t.cold[i].next
+		i = t.cold.at(i).next
 	}
 	return i
 }
@@ -243,8 +243,8 @@ func (t *Table[V]) DeleteFunc(r Route, match func(Route, V) bool) (v V, ok bool)
 	t.tidy()
 	leaf, parent := t.findLeaf(key)
 	at := 0
-	for i := leaf; i != 0; i = t.cold[i].next {
-		a, c := &t.hot[i], &t.cold[i]
+	for i := leaf; i != 0; i = t.cold.at(i).next {
+		a, c := &t.hot[i], t.cold.at(i)
 		if a.slen() == slen && c.table == r.Table && a.tos() == r.TOS &&
 			(r.Priority == 0 || r.Priority == c.priority) && (r.Type == 0 || r.Type == a.typ()) &&
 			(match == nil || match(t.route(i), a.val)) {
@@ -273,7 +273,7 @@ func (t *Table[V]) Get(p netip.Prefix) (v V, ok bool) {
 // exact returns the first record of a prefix that has no TOS.
 func (t *Table[V]) exact(key uint32, slen uint8) uint32 {
 	leaf, _ := t.findLeaf(key)
-	for i := leaf; i != 0; i = t.cold[i].next {
+	for i := leaf; i != 0; i = t.cold.at(i).next {
 		if a := &t.hot[i]; a.slen() == slen && a.tos() == 0 {
 			return i
 		}

@@ -138,7 +138,7 @@ func (t *Table[V]) walkSearch(key uint32, accept func(i uint32) bool, tr *Trace)
 	}
 	// leaf returns the first alias that serves the address.
 	leaf := func(ref uint32) uint32 {
-		for i := ref &^ leafBit; i != 0; i = t.cold[i].next {
+		for i := ref &^ leafBit; i != 0; i = t.cold.at(i).next {
 			r := &t.hot[i]
 			ok := (key^r.key)>>r.slen() == 0 && accept(i)
 			if tr != nil {

@@ -39,7 +39,7 @@ func (t *Table[V]) slenOf(ref uint32) uint32 {
 	}
 	i := ref &^ leafBit
 	for t.hot[i].info&moreBit != 0 {
-		i = t.cold[i].next
+		i = t.cold.at(i).next
 	}
 	return uint32(t.hot[i].slen())
 }
@@ -138,11 +138,11 @@ func (t *Table[V]) insertAt(leaf, parent uint32, at int, n rec[V]) {
 	}
 	if at == 0 {
 		// The head record stays where the trie points to.
-		t.hot[i], t.cold[i] = t.hot[leaf], t.cold[leaf]
+		t.hot[i], *t.cold.at(i) = t.hot[leaf], *t.cold.at(leaf)
 		t.setRec(leaf, n, i)
 	} else {
 		before := t.alias(leaf, at-1)
-		t.setRec(i, n, t.cold[before].next)
+		t.setRec(i, n, t.cold.at(before).next)
 		t.link(before, i)
 	}
 	t.pushSlen(parent, uint32(n.slen()))
@@ -177,17 +177,17 @@ func (t *Table[V]) removeAt(leaf, parent uint32, at int) {
 	last := t.slenOf(leaf | leafBit)
 	if at > 0 {
 		before := t.alias(leaf, at-1)
-		i := t.cold[before].next
+		i := t.cold.at(before).next
 		if t.log != nil {
 			t.log.add(opRemove, at, t.rec(i))
 		}
-		t.link(before, t.cold[i].next)
+		t.link(before, t.cold.at(i).next)
 		t.freeRec(i)
 	} else {
 		if t.log != nil {
 			t.log.add(opRemove, at, t.rec(leaf))
 		}
-		i := t.cold[leaf].next
+		i := t.cold.at(leaf).next
 		if i == 0 {
 			key := t.hot[leaf].key
 			t.freeRec(leaf)
@@ -199,7 +199,7 @@ func (t *Table[V]) removeAt(leaf, parent uint32, at int) {
 			t.rebalance(parent)
 			return
 		}
-		t.hot[leaf], t.cold[leaf] = t.hot[i], t.cold[i]
+		t.hot[leaf], *t.cold.at(leaf) = t.hot[i], *t.cold.at(i)
 		t.freeRec(i)
 	}
 	if now := t.slenOf(leaf | leafBit); now < last {
@@ -213,7 +213,7 @@ func (t *Table[V]) replaceAt(leaf uint32, at int, n rec[V]) {
 	if t.log != nil {
 		t.log.add(opReplace, at, t.rec(i))
 	}
-	t.setRec(i, n, t.cold[i].next)
+	t.setRec(i, n, t.cold.at(i).next)
 }
 
 // pushSlen tells n and those above of a route with a longer suffix.
@@ -333,6 +333,7 @@ func (t *Table[V]) resize(n uint32) (parent uint32) {
 // inflate doubles a node. Full children give up their topmost bit.
 func (t *Table[V]) inflate(old uint32) {
 	oldPos, oldBits := t.shapeOf(old)
+	most := nodeSlen(t.nodes[old+1])
 	n := t.newNode(t.nodes[old], oldPos-1, oldBits+1)
 	for i := uint32(1) << oldBits; i > 0; {
 		i--
@@ -340,14 +341,19 @@ func (t *Table[V]) inflate(old uint32) {
 		if child == 0 {
 			continue
 		}
-		if !t.full(oldPos, child) {
-			t.put(n, t.indexIn(n, t.keyOf(child)), child)
+		if child&leafBit != 0 {
+			t.fill(n, t.indexIn(n, t.keyOf(child)), child, most)
 			continue
 		}
-		pos, width := t.shapeOf(child)
+		shape := t.nodes[child+1]
+		pos, width := nodePos(shape), nodeBits(shape)
+		if pos+width != oldPos {
+			t.fill(n, t.indexIn(n, t.keyOf(child)), child, nodeSlen(shape))
+			continue
+		}
 		if width == 1 {
-			t.put(n, 2*i+1, t.nodes[child+3])
-			t.put(n, 2*i, t.nodes[child+2])
+			t.fill(n, 2*i+1, t.nodes[child+3], nodeSlen(shape))
+			t.fill(n, 2*i, t.nodes[child+2], nodeSlen(shape))
 			t.freeNode(child)
 			continue
 		}
@@ -357,13 +363,37 @@ func (t *Table[V]) inflate(old uint32) {
 			part := t.newNode(t.nodes[child]|side<<(oldPos-1), pos, width-1)
 			for k := half; k > 0; {
 				k--
-				t.adopt(part, k, t.nodes[child+2+side*half+k])
+				t.fill(part, k, t.nodes[child+2+side*half+k], nodeSlen(shape))
 			}
-			t.put(n, 2*i+side, part)
+			t.fill(n, 2*i+side, part, nodeSlen(shape))
 		}
 		t.freeNode(child)
 	}
 	t.replace(old, n)
+}
+
+// fill makes ref the i-th child of a new node that has none there yet: adopt
+// for less work. No route at or below ref has a suffix longer than most. As
+// few of them are longer than what the node has already, most
+// records of leaves, which are all over memory, need not be looked at.
+func (t *Table[V]) fill(n, i, ref, most uint32) {
+	if ref == 0 {
+		return
+	}
+	t.nodes[n+2+i] = ref
+	t.nodes[n-3]--
+	shape := t.nodes[n+1]
+	if ref&leafBit == 0 {
+		t.nodes[ref-1] = n
+		if t.full(nodePos(shape), ref) {
+			t.nodes[n-2]++
+		}
+	}
+	if most > nodeSlen(shape) {
+		if s := t.slenOf(ref); s > nodeSlen(shape) {
+			t.setSlen(n, s)
+		}
+	}
 }
 
 // halve gives a node half of its children; where both of a pair are in use
@@ -377,35 +407,30 @@ func (t *Table[V]) halve(old uint32) {
 		switch {
 		case zero == 0 && one == 0:
 		case zero == 0:
-			t.put(n, i/2, one)
+			t.adopt(n, i/2, one)
 		case one == 0:
-			t.put(n, i/2, zero)
+			t.adopt(n, i/2, zero)
 		default:
 			pair := t.newNode(t.keyOf(zero), oldPos, 1)
 			t.adopt(pair, 1, one)
 			t.adopt(pair, 0, zero)
-			t.put(n, i/2, pair)
+			t.adopt(n, i/2, pair)
 		}
 	}
 	t.replace(old, n)
 }
 
-// replace hangs n into the place of old, which it frees, tells n's children of
-// their parent and then resizes those that are full.
+// replace hangs n into the place of old, which it frees, and then resizes those
+// of n's children that are full.
 func (t *Table[V]) replace(old, n uint32) {
 	parent := t.nodes[old-1]
 	t.nodes[n-1] = parent
 	t.putRoot(parent, t.nodes[n], n)
-	width := nodeBits(t.nodes[n+1])
-	for i := n + 2; i < n+2+1<<width; i++ {
-		child := t.nodes[i]
-		if child == 0 || child&leafBit != 0 {
-			continue
-		}
-		t.nodes[child-1] = n
-	}
 	t.freeNode(old)
-	pos := nodePos(t.nodes[n+1])
+	if t.nodes[n-2] == 0 {
+		return
+	}
+	pos, width := t.shapeOf(n)
 	for i := uint32(1) << width; i > 0; {
 		i--
 		if child := t.nodes[n+2+i]; t.full(pos, child) {

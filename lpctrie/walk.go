@@ -49,14 +49,14 @@ func (t *Table[V]) visit(ref, lo, hi uint32, yield func(uint32) bool) bool {
 // chain calls yield for the records of a leaf with suffix lengths up to limit,
 // the shortest prefix first.
 func (t *Table[V]) chain(leaf uint32, limit uint8, yield func(i uint32) bool) bool {
-	if t.cold[leaf].next == 0 {
+	if t.cold.at(leaf).next == 0 {
 		return t.hot[leaf].slen() > limit || yield(leaf)
 	}
 	// The list has the longest prefix first: find the groups from the back.
 	for hi := int(limit); hi >= 0; {
 		// The largest suffix length not above hi, and where it starts.
 		start, slen := uint32(0), -1
-		for i := leaf; i != 0; i = t.cold[i].next {
+		for i := leaf; i != 0; i = t.cold.at(i).next {
 			if s := int(t.hot[i].slen()); s <= hi && s > slen {
 				start, slen = i, s
 			}
@@ -64,7 +64,7 @@ func (t *Table[V]) chain(leaf uint32, limit uint8, yield func(i uint32) bool) bo
 		if start == 0 {
 			return true
 		}
-		for i := start; i != 0 && int(t.hot[i].slen()) == slen; i = t.cold[i].next {
+		for i := start; i != 0 && int(t.hot[i].slen()) == slen; i = t.cold.at(i).next {
 			if !yield(i) {
 				return false
 			}
@@ -111,7 +111,7 @@ func (t *Table[V]) Supernets(p netip.Prefix) iter.Seq2[Route, V] {
 		}
 		for slen := uint8(32); slen <= 32 && slen >= least; slen-- {
 			leaf, _ := t.findLeaf(key &^ suffixMask(slen))
-			for i := leaf; i != 0; i = t.cold[i].next {
+			for i := leaf; i != 0; i = t.cold.at(i).next {
 				if r := &t.hot[i]; r.slen() == slen && !yield(t.route(i), r.val) {
 					return
 				}
