@@ -132,7 +132,7 @@ func (s *socket) join(group int) error {
 func (s *socket) send(b []byte) error {
 	var err error
 	if e := s.raw.Write(func(fd uintptr) bool {
-		err = unix.Sendto(int(fd), b, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+		_, err = unix.Write(int(fd), b) // without an address it goes to the kernel
 		return !errors.Is(err, unix.EAGAIN)
 	}); e != nil {
 		return s.broken(e)

@@ -1,0 +1,254 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"signalbox.example/xfrm"
+)
+
+// impostor is a connection whose kernel is a function of the test: it is
+// handed each request and returns the datagrams that answer it.
+func impostor(t *testing.T, answer func(xfrm.Message) [][]byte) *Conn {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
+	raw, err := ours.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer theirs.Close()
+		buf := make([]byte, 1<<16)
+		for {
+			n, err := theirs.Read(buf)
+			if err != nil {
+				return
+			}
+			m, _, err := xfrm.FirstMessage(buf[:n])
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for _, d := range answer(m) {
+				if _, err := theirs.Write(d); err != nil {
+					return
+				}
+			}
+		}
+	}()
+	c := &Conn{in: make([]byte, datagram), s: &socket{file: ours, raw: raw, room: 1 << 20}}
+	t.Cleanup(func() { c.Close(); <-ended })
+	return c
+}
+
+// entry is a policy of a dump, done the end of one.
+func entry(t *testing.T, seq uint32, flags uint16, priority uint32) []byte {
+	b, err := xfrm.AppendNewPolicy(nil, xfrm.Header{Flags: flags | 2, Seq: seq}, &xfrm.Policy{Sel: xfrm.Selector{Family: xfrm.IPv4}, Priority: priority})
+	if err != nil {
+		t.Error(err)
+	}
+	return b
+}
+
+func done(seq uint32, flags uint16, errno syscall.Errno) []byte {
+	b := native.AppendUint32(nil, 20)
+	b = native.AppendUint16(b, uint16(xfrm.MsgDone))
+	b = native.AppendUint16(b, flags|2)
+	b = native.AppendUint32(b, seq)
+	b = native.AppendUint32(b, 0)
+	return native.AppendUint32(b, -uint32(errno))
+}
+
+// TestInterruptedDumpIsRepeated: a dump that changes interrupt is taken anew,
+// nothing of the spoiled one is returned, and that ends after a few tries. No
+// kernel so far marks dumps of XFRM, so a test plays the kernel.
+func TestInterruptedDumpIsRepeated(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		spoiled  int // tries
+		requests int
+		err      error
+	}{
+		{"never", 0, 1, nil},
+		{"twice", 2, 3, nil},
+		{"as often as it is tried", 1000, dumpTries, ErrInterrupted},
+	} {
+		for _, mark := range []string{"an entry", "the end"} {
+			t.Run(c.name+" by "+mark, func(t *testing.T) {
+				requests := 0
+				k := impostor(t, func(m xfrm.Message) [][]byte {
+					requests++
+					var first, last uint16
+					if requests <= c.spoiled {
+						if mark == "an entry" {
+							first = xfrm.FlagDumpIntr
+						} else {
+							last = xfrm.FlagDumpIntr
+						}
+					}
+					n := uint32(100 * requests)
+					return [][]byte{append(entry(t, m.Seq, first, n), entry(t, m.Seq, 0, n+1)...), append(entry(t, m.Seq, 0, n+2), done(m.Seq, last, 0)...)}
+				})
+				list, err := k.AllPolicies(ctx)
+				if !errors.Is(err, c.err) || requests != c.requests {
+					t.Fatalf("%d requests, %v", requests, err)
+				}
+				if c.err != nil {
+					if len(list) != 0 {
+						t.Errorf("%d policies of a spoiled dump", len(list))
+					}
+					return
+				}
+				if len(list) != 3 || list[0].Priority != uint32(100*requests) || list[2].Priority != uint32(100*requests+2) {
+					t.Errorf("policies %v", list)
+				}
+			})
+		}
+	}
+}
+
+// TestDumpThatFailsAtItsEnd: an errno in the end marker is the dump's, and
+// answers to an earlier request are passed over.
+func TestDumpThatFailsAtItsEnd(t *testing.T) {
+	k := impostor(t, func(m xfrm.Message) [][]byte {
+		return [][]byte{entry(t, m.Seq-1, 0, 5), done(m.Seq-1, 0, 0), entry(t, m.Seq, 0, 6), done(m.Seq, 0, syscall.ENOMEM)}
+	})
+	if list, err := k.AllPolicies(ctx); !errors.Is(err, syscall.ENOMEM) || len(list) != 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+	k = impostor(t, func(m xfrm.Message) [][]byte {
+		return [][]byte{entry(t, m.Seq-1, 0, 5), entry(t, m.Seq, 0, 6), done(m.Seq, 0, 0)}
+	})
+	if list, err := k.AllPolicies(ctx); err != nil || len(list) != 1 || list[0].Priority != 6 {
+		t.Errorf("%v, %v", list, err)
+	}
+	k = impostor(t, func(m xfrm.Message) [][]byte { return [][]byte{entry(t, m.Seq, 0, 5)[:50]} })
+	if _, err := k.AllPolicies(ctx); !errors.Is(err, xfrm.ErrLength) {
+		t.Errorf("a message cut short: %v", err)
+	}
+}
+
+// TestIntegrationDumpUnderChanges changes policies in the middle of a dump.
+// Those that stay are in it once.
+func TestIntegrationDumpUnderChanges(t *testing.T) {
+	namespace(t)
+	c, other := dial(t, nil), dial(t, nil)
+	const n = 1000
+	policy := func(i int) *xfrm.Policy {
+		return &xfrm.Policy{Sel: xfrm.Selector{Src: prefix("10.0.0.0/8"), Dst: prefix("10.0.0.0/8")}, Dir: xfrm.Out, Priority: uint32(i), IfID: uint32(i + 1)}
+	}
+	b := other.Batch()
+	for i := range n {
+		if err := b.AddPolicy(policy(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if failed, err := b.Flush(ctx); err != nil || len(failed) > 0 {
+		t.Fatalf("%v, %v", failed, err)
+	}
+	seq, err := c.build(0, func(b []byte, h header) ([]byte, error) { return xfrm.AppendDumpPolicy(b, h), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.s.send(c.out); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[uint32]int{}
+	marked := false
+	for datagrams, ended := 0, false; !ended; datagrams++ {
+		got, err := c.s.receive(c.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for m, err := range xfrm.Messages(c.in[:got]) {
+			if err != nil || m.Seq != seq {
+				t.Fatal(err, m.Seq)
+			}
+			marked = marked || m.Flags&xfrm.FlagDumpIntr != 0
+			if m.Type == xfrm.MsgDone {
+				ended = true
+				break
+			}
+			var p xfrm.Policy
+			if err := p.Parse(m); err != nil {
+				t.Fatal(err)
+			}
+			seen[p.IfID]++
+		}
+		if datagrams == 1 { // every third is deleted, and as many are new
+			for i := 0; i < n; i += 3 {
+				id := policy(i).ID()
+				if err := b.DeletePolicy(&id); err != nil {
+					t.Fatal(err)
+				}
+				if err := b.AddPolicy(policy(n + i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if failed, err := b.Flush(ctx); err != nil || len(failed) > 0 {
+				t.Fatalf("%v, %v", failed, err)
+			}
+		}
+	}
+	for i := range n {
+		if k := seen[uint32(i+1)]; k != 1 && (i%3 != 0 || k > 1) {
+			t.Errorf("policy %d was there %d times", i, k)
+		}
+	}
+	t.Logf("marked as interrupted: %v", marked)
+}
+
+// TestIntegrationLostEvents lets a receive buffer overflow: the loop says so
+// and goes on.
+func TestIntegrationLostEvents(t *testing.T) {
+	namespace(t)
+	c := dial(t, nil)
+	soon, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	events, err := Listen(soon, &Options{ReadBuffer: 4096}, xfrm.GroupPolicy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(i uint32) {
+		t.Helper()
+		if err := c.AddPolicy(ctx, &xfrm.Policy{Sel: xfrm.Selector{Family: xfrm.IPv4}, Dir: xfrm.Out, IfID: i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range uint32(200) {
+		add(i + 1)
+	}
+	lost, before, after := 0, 0, false
+	for e, err := range events {
+		if errors.Is(err, ErrLost) {
+			lost++
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, ok := e.(*xfrm.PolicyChange); ok && p.Policy.IfID > 1000 {
+			after = true
+			break
+		}
+		before++
+		// The kernel delivers again when the buffer is empty, which it is
+		// after one of these.
+		add(uint32(1000 + before))
+	}
+	if lost == 0 || before >= 200 || !after {
+		t.Errorf("%d overflows, %d events, delivered afterwards: %v", lost, before, after)
+	}
+}
