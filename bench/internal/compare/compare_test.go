@@ -376,6 +376,10 @@ func TestParseRoutes(t *testing.T) {
 radix6.Tree, packed            812     82.1    120.1 ( 3.20)    110.0 ( 2.10)    300.5 ( 2.00)    280.0 ( 1.40)
 infobloxopen/go-trees          828     95.0    516.0 (13.90)    500.0 ( 9.10)   1219.0 ( 8.00)   1100.0 ( 4.40)
 
+full table, distinct values (160147 routes)
+ns a lookup                   hot   ratio     cold   ratio
+compact Addr chained         30.5    0.50     70.5   0.156
+
 full table, 16 next hops (160147 routes)
 compact: 12.5 B/route, 1000 entries, codes of 2 bytes
 ns a lookup                   hot   ratio     cold   ratio
@@ -385,7 +389,10 @@ compact batch of keys         9.0    0.24     20.0   0.156
 	if len(tables) != 2 || tables[0][0] != "radix6.Tree, packed" || tables[1][3] != "516.0 (13.90)" || len(tables[0]) != 7 {
 		t.Errorf("%q", tables)
 	}
-	if len(forms) != 2 || forms[1][0] != "full table, 16 next hops, compact batch of keys" || forms[1][4] != "0.156" || len(header) != 5 || header[4] != "to bart.Fast" ||
+	if hot, none := formFigure(header, forms, "compact Addr chained", "hot"), formFigure(header, forms, "compact Addr chained", "evicted"); hot != "30.5" || none != "" {
+		t.Errorf("%q, %q", hot, none)
+	}
+	if len(forms) != 3 || forms[2][0] != "full table, 16 next hops, compact batch of keys" || forms[2][4] != "0.156" || len(header) != 5 || header[4] != "to bart.Fast" ||
 		len(sizes) != 1 || sizes[0] != "full table, 16 next hops, compact: 12.5" {
 		t.Errorf("%q\n%q\n%q", header, forms, sizes)
 	}
@@ -406,6 +413,17 @@ compact batch of keys         9.0    0.24     20.0   0.156
 	}
 	if _, err := parseScenarios("a,b\n1,2\n"); err == nil {
 		t.Error("columns are missing")
+	}
+}
+
+func TestBudget(t *testing.T) {
+	r := &Report{pieces: map[string]string{}}
+	err := r.lpctrieBudget("| | measured | goal | held |\n|---|---|---|---|\n| lookups within 50 ns, hot | 97.9 % |  |  |\n| lookups within 50 ns, cold | 54.3 % |  |  |\n| fast: lookups within 50 ns, cold | 29.2 % |  |  |\n")
+	if got := r.pieces["budget"]; err != nil || !strings.Contains(got, " 97.9 % take no longer with warm caches and 54.3 % with cold ones.") {
+		t.Errorf("%v, %q", err, got)
+	}
+	if r.lpctrieBudget("| a |\n") == nil {
+		t.Error("no shares, no error")
 	}
 }
 

@@ -121,20 +121,23 @@ func runRadix6(r *Report) error {
 	})
 }
 
+// formFigure returns a figure of the full table with distinct values, or "".
+func formFigure(header []string, forms [][]string, form, column string) string {
+	for _, f := range forms {
+		if strings.Contains(f[0], "distinct values") && strings.HasSuffix(f[0], ", "+form) {
+			if i := slices.Index(header, column+", ns"); i > 0 && i < len(f) {
+				return f[i]
+			}
+		}
+	}
+	return ""
+}
+
 // radix6Pieces makes the sentence about the time that a packet has, and the
 // figures of compilation and live tables.
 func (r *Report) radix6Pieces(header []string, forms [][]string) error {
-	figure := func(row, column string) string {
-		for _, f := range forms {
-			if strings.HasSuffix(f[0], row) && strings.Contains(f[0], "distinct values") {
-				if i := slices.Index(header, column+", ns"); i > 0 && i < len(f) {
-					return f[i]
-				}
-			}
-		}
-		return ""
-	}
-	hot, cold, batch := figure(", compact Addr chained", "hot"), figure(", compact Addr chained", "evicted"), figure(", compact batch of keys", "evicted")
+	hot, cold := formFigure(header, forms, "compact Addr chained", "hot"), formFigure(header, forms, "compact Addr chained", "evicted")
+	batch := formFigure(header, forms, "compact batch of keys", "evicted")
 	if hot == "" || cold == "" || batch == "" {
 		return fmt.Errorf("no figures of the compact form in %q", forms)
 	}
