@@ -156,7 +156,7 @@ func runTunbed(r *Report) error {
 		if v := slices.Min(c.own); v > 0 {
 			row[6] = short(v)
 		}
-		rows = append(rows, slices.Delete(row, 3, 3))
+		rows = append(rows, row)
 	}
 	r.Printf("Three network namespaces joined by veth pairs: client, router, server. Plain forwarding, in the faster of both families,\n" +
 		"is the line here. Best and median of the rounds, which take turns; processor time, the least of the rounds, in ms for\n" +
