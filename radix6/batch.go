@@ -1,9 +1,6 @@
 package radix6
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
+import "math/bits"
 
 // batch is how many lookups go through the stages together. Each stage is a
 // loop of loads that do not depend on each other, so that the processor waits
@@ -12,39 +9,11 @@ import (
 const batch = 32
 
 func (x *index) codesBatch(keys *[batch]Key, codes *[batch]uint32) {
-	var at [batch]uint32
-	if x.dense {
-		lower := x.lower
-		for i := range keys {
-			hi := keys[i].Hi
-			table, place := x.top[hi>>48], uint32(hi>>32)&0xffff
-			low := &lower[table&(1<<31-1)+place>>6&uint32(int32(table)>>31)]
-			at[i] = low.base + uint32(bits.OnesCount64(low.bits()<<(^place&63)))
-		}
-	} else {
-		upper, lower := x.upper, x.lower
-		var shift [batch]uint8
-		for i := range keys {
-			hi := keys[i].Hi
-			place := uint32(hi>>32) & 0xffff
-			up := &upper[x.top[hi>>48]<<4|place>>12]
-			b := up.bits()
-			block := place >> 6 & 63
-			at[i] = up.base + uint32(bits.OnesCount64(b<<(63-block)))
-			shift[i] = uint8(^place & 63 & -uint32(b>>block&1))
-		}
-		for i := range at {
-			low := &lower[at[i]]
-			at[i] = low.base + uint32(bits.OnesCount64(low.bits()<<(shift[i]&63)))
-		}
-	}
+	x.refsBatch(keys, codes)
 	// What the second digit leads to: codes stay, the rest is sorted by kind.
 	var lists, tables, others [batch]uint8
 	nl, nt, no := 0, 0, 0
-	refs := x.refs
-	for i := range at {
-		ref := refs[at[i]]
-		codes[i] = ref
+	for i, ref := range codes {
 		kind := ref >> kindShift
 		lists[nl&(batch-1)] = uint8(i)
 		nl += int(kind & ^(kind >> 1) & 1)
@@ -53,55 +22,97 @@ func (x *index) codesBatch(keys *[batch]Key, codes *[batch]uint32) {
 		others[no&(batch-1)] = uint8(i)
 		no += int(kind >> 1 & kind)
 	}
-	width, mask := x.width, x.mask
-	deeper := false
-
-	l := x.lists
-	for _, i := range lists[:nl] {
-		i &= batch - 1
-		at[i] = listAt(l, codes[i], uint32(keys[i].Hi>>16)&0xffff, width)
-	}
-	for _, i := range lists[:nl] {
-		i &= batch - 1
-		c := binary.LittleEndian.Uint32(l[at[i]:]) & mask
-		codes[i] = c
-		deeper = deeper || c > x.maxCode
-	}
-
-	upper, lower := x.upper, x.lower
-	for _, i := range tables[:nt] {
-		i &= batch - 1
-		place := uint32(keys[i].Hi>>16) & 0xffff
-		up := &upper[codes[i]&numberMax<<4|place>>12]
-		b := up.bits()
-		block := place >> 6 & 63
-		at[i] = up.base + uint32(bits.OnesCount64(b<<(63-block)))
-		codes[i] = ^place & 63 & -uint32(b>>block&1)
-	}
-	for _, i := range tables[:nt] {
-		i &= batch - 1
-		low := &lower[at[i]]
-		at[i] = (low.base + uint32(bits.OnesCount64(low.bits()<<(codes[i]&63)))) * width
-	}
-	for _, i := range tables[:nt] {
-		i &= batch - 1
-		c := binary.LittleEndian.Uint32(x.codes[at[i]:]) & mask
-		codes[i] = c
-		deeper = deeper || c > x.maxCode
-	}
-
-	if deeper {
-		for _, some := range [...][]uint8{lists[:nl], tables[:nt]} {
-			for _, i := range some {
-				i &= batch - 1
-				if c := codes[i]; c > x.maxCode {
-					codes[i] = x.deep(x.linkOf(c), keys[i].Hi, keys[i].Lo, 3)
-				}
-			}
-		}
-	}
+	x.listsBatch(keys, codes, &lists, nl)
+	x.tablesBatch(keys, codes, &tables, nt)
 	for _, i := range others[:no] {
 		i &= batch - 1
 		codes[i] = x.deep(codes[i], keys[i].Hi, keys[i].Lo, 2)
+	}
+	for i, c := range codes {
+		if c > x.maxCode {
+			codes[i] = x.deep(x.linkOf(c), keys[i].Hi, keys[i].Lo, 3)
+		}
+	}
+}
+
+// pureRefs finds the entries of the second digit.
+func (x *index) pureRefs(keys *[batch]Key, refs *[batch]uint32) {
+	if x.dense {
+		for i := range keys {
+			at := x.top[keys[i].Hi>>48]
+			refs[i] = x.refs[at&^flatBit+uint32(keys[i].Hi>>32)&0xffff&uint32(int32(at)>>31)]
+		}
+		return
+	}
+	upper, lower := x.upper, x.lower
+	var shift [batch]uint8
+	for i := range keys {
+		hi := keys[i].Hi
+		place := uint32(hi>>32) & 0xffff
+		table := x.top[hi>>48]
+		if table&flatBit != 0 {
+			refs[i], shift[i] = table&^flatBit+place>>6, uint8(^place&63)
+			continue
+		}
+		up := &upper[table<<4|place>>12]
+		b := up.bits()
+		block := place >> 6 & 63
+		refs[i] = up.base + uint32(bits.OnesCount64(b<<(63-block)))
+		shift[i] = uint8(^place & 63 & -uint32(b>>block&1))
+	}
+	for i := range refs {
+		low := &lower[refs[i]]
+		refs[i] = low.base + uint32(bits.OnesCount64(low.bits()<<(shift[i]&63)))
+	}
+	for i := range refs {
+		refs[i] = x.refs[refs[i]]
+	}
+}
+
+// pureLists replaces references to lists, those at the first n numbers of
+// which, by what is found there.
+func (x *index) pureLists(keys *[batch]Key, refs *[batch]uint32, which *[batch]uint8, n int) {
+	for _, i := range which[:n] {
+		i &= batch - 1
+		refs[i] = shortAt(x.lists, refs[i], uint32(keys[i].Hi>>16)&0xffff, x.width)
+	}
+	for _, i := range which[:n] {
+		i &= batch - 1
+		refs[i] = x.load(x.lists, refs[i])
+	}
+}
+
+// pureTables does so with references to tables.
+func (x *index) pureTables(keys *[batch]Key, refs *[batch]uint32, which *[batch]uint8, n int) {
+	upper, lower := x.upper, x.lower
+	if x.dense {
+		for _, i := range which[:n] {
+			i &= batch - 1
+			refs[i] = x.flatAt(refs[i]&numberMax, uint32(keys[i].Hi>>16)&0xffff) * 4
+		}
+		for _, i := range which[:n] {
+			i &= batch - 1
+			refs[i] = x.load(x.codes, refs[i])
+		}
+		return
+	}
+	var shift [batch]uint8
+	for _, i := range which[:n] {
+		i &= batch - 1
+		place := uint32(keys[i].Hi>>16) & 0xffff
+		up := &upper[refs[i]&numberMax<<4|place>>12]
+		b := up.bits()
+		block := place >> 6 & 63
+		refs[i] = up.base + uint32(bits.OnesCount64(b<<(63-block)))
+		shift[i] = uint8(^place & 63 & -uint32(b>>block&1))
+	}
+	for _, i := range which[:n] {
+		i &= batch - 1
+		low := &lower[refs[i]]
+		refs[i] = (low.base + uint32(bits.OnesCount64(low.bits()<<(shift[i]&63)))) * x.width
+	}
+	for _, i := range which[:n] {
+		i &= batch - 1
+		refs[i] = x.load(x.codes, refs[i])
 	}
 }

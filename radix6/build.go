@@ -93,13 +93,28 @@ type builder struct {
 }
 
 // buildIndex makes an index of runs whose codes are at most maxCode. It is nil
-// when the table is too large for the form, beyond about 50 million runs.
+// when the table is too large for the form, beyond about 25 million runs.
 func buildIndex(runs []run, maxCode uint32, dense bool) *index {
 	width := uint32(max(1, (bits.Len32(maxCode)+7)/8))
+	used := 0 // /16s with more than one answer
+	for i, last := 0, uint64(1<<16); i < len(runs); i++ {
+		if r := runs[i].start; r.hi>>48 != last && (r.hi<<16 != 0 || r.lo != 0) {
+			last = r.hi >> 48
+			used++
+		}
+	}
+	dense = dense && used <= denseMax
+	if dense {
+		width = 4
+	}
 	for ; width <= 4; width++ {
-		b := builder{index: index{width: width, mask: uint32(1<<(8*width) - 1), maxCode: maxCode, dense: dense, top: new([1 << 16]uint32)}}
+		b := builder{index: index{width: width, mask: uint32(1<<(8*width) - 1), maxCode: maxCode, dense: dense, asm: hasAsm(), top: new([1 << 16]uint32)}}
 		// A rough guess of the sizes, so that little is copied.
-		b.refs = make([]uint32, 0, len(runs)/4)
+		refs := len(runs) / 4
+		if dense {
+			refs = used<<16 + 2*used + 1
+		}
+		b.refs = make([]uint32, 0, refs)
 		b.lists = make([]byte, 0, len(runs)*int(width+3))
 		b.fill(runs)
 		if !b.full {
@@ -119,8 +134,13 @@ func (b *builder) finish() {
 	b.codes = trim(append(b.codes, make([]byte, 4)...))
 }
 
-// trim gives back room for growth.
-func trim[T any](s []T) []T { return append(make([]T, 0, len(s)), s...) }
+// trim gives back room for growth, where there is much.
+func trim[T any](s []T) []T {
+	if cap(s)-len(s) <= len(s)/64 {
+		return s
+	}
+	return append(make([]T, 0, len(s)), s...)
+}
 
 // fill makes the tables of the second digit and all below.
 func (b *builder) fill(runs []run) {
@@ -149,7 +169,11 @@ func (b *builder) fill(runs []run) {
 			before, sub = sub[0].code, sub[1:]
 		}
 		items = b.items(items[:0], 1, sub, before)
-		table = b.table(items, true)
+		if !b.dense && (j-i)*int(b.width)*flatBytes >= 1024*12 {
+			table = flatBit | b.number(b.flatTable(items, true))
+		} else {
+			table = b.table(items, true)
+		}
 		same(int(group))
 		before = runs[j-1].code
 		i = j
@@ -261,49 +285,30 @@ func (b *builder) node(d uint, runs []run, before uint32) uint32 {
 	}
 	items := b.items(nil, d, runs, before)
 	n := len(items)
-	if n > listMax && (d == 2 || n > pairMax) { // most searches end at digit 2: no pairs there
+	if n > listMax && d == 2 && b.dense {
+		return kindTable<<kindShift | b.number(b.flatTable(items, false))
+	}
+	if n > longMax || n > listMax && d == 2 { // most searches end at digit 2: no long lists there
 		return kindTable<<kindShift | b.table(items, false)
 	}
-	for len(b.lists)%4 != 0 {
+	for len(b.lists)%listAlign != 0 {
 		b.lists = append(b.lists, 0)
 	}
-	at := b.number(len(b.lists) / 4)
-	if n <= groupMax {
-		words := max(1, (n+1)/3) // of n-1 places
-		b.places(items[1:], words)
-		b.values(items)
-		return kindList<<kindShift | uint32(words-1)<<wordShift | at
-	}
-	var heads []item
-	for i := groupMax; i < n; i += groupMax {
-		heads = append(heads, items[i])
-	}
+	at := b.number(len(b.lists) / listAlign)
 	ref := at | kindOther<<kindShift
 	if n <= listMax {
-		b.places(heads, 1)
-		ref = at | kindList<<kindShift | headed | 3<<wordShift
-	} else {
-		b.places(heads, groupPlaces/8)
-	}
-	for i := 0; i < n; i += groupMax {
-		group := items[i:min(i+groupMax, n)]
-		b.places(group[1:], groupPlaces/8)
-		b.values(group)
-	}
-	return ref
-}
-
-// places appends words of places.
-func (b *builder) places(items []item, words int) {
-	place := func(i int) uint32 {
-		if i < len(items) {
-			return items[i].place - 1
+		if at > offsetMax {
+			b.full = true
 		}
-		return 0xffff
+		ref = kindList<<kindShift | uint32(n-1)<<placesShift | at&offsetMax
+	} else {
+		b.lists = append(b.lists, byte(n-1), 0)
 	}
-	for i := 0; i < 3*words; i += 3 {
-		b.lists = binary.LittleEndian.AppendUint64(b.lists, lanesOf(place(i), place(i+1), place(i+2)))
+	for _, it := range items[1:] {
+		b.lists = binary.LittleEndian.AppendUint16(b.lists, uint16(it.place))
 	}
+	b.values(items)
+	return ref
 }
 
 func (b *builder) values(items []item) {
@@ -328,7 +333,7 @@ func (b *builder) table(items []item, second bool) uint32 {
 		count = len(b.refs)
 	}
 	if second && b.dense {
-		return b.denseTable(items)
+		return b.denseRefs(items)
 	}
 	number := len(b.upper) / 16
 	for range 16 {
@@ -363,21 +368,43 @@ func (b *builder) table(items []item, second bool) uint32 {
 	return b.number(number)
 }
 
-// denseTable makes a table with a cell for every block.
-func (b *builder) denseTable(items []item) uint32 {
-	number := uint32(len(b.lower))
-	blocks := uint32(1)
-	if len(items) > 1 {
-		blocks = 1024
-		number |= 1 << 31
+// denseRefs stores the entries of the second digit at every place.
+func (b *builder) denseRefs(items []item) uint32 {
+	number := uint32(len(b.refs))
+	if len(items) == 1 {
+		b.refs = append(b.refs, items[0].code)
+		return number
 	}
+	for i, it := range items {
+		end := uint32(1 << 16)
+		if i+1 < len(items) {
+			end = items[i+1].place
+		}
+		for range end - it.place {
+			b.refs = append(b.refs, it.code)
+		}
+	}
+	return number | flatBit
+}
+
+// flatTable makes a table with a lower cell for every block and returns the
+// number of the first.
+func (b *builder) flatTable(items []item, second bool) int {
+	number := len(b.lower)
 	i := 0
-	for block := range blocks {
+	for block := range uint32(1024) {
 		var marks uint64
-		first := len(b.refs)
+		first := len(b.codes) / int(b.width)
+		if second {
+			first = len(b.refs)
+		}
 		for ; i < len(items) && items[i].place>>6 == block; i++ {
 			marks |= 1 << (items[i].place & 63)
-			b.refs = append(b.refs, items[i].code)
+			if second {
+				b.refs = append(b.refs, items[i].code)
+			} else {
+				b.codes = b.appendCode(b.codes, items[i].code)
+			}
 		}
 		b.lower = append(b.lower, cell{uint32(marks), uint32(marks >> 32), uint32(first) - 1})
 	}

@@ -10,7 +10,7 @@ import (
 func (t *Tree[V]) Compile() *Snapshot[V] { return t.CompileWith(CompileOptions{}) }
 
 // CompileWith returns a snapshot of the tree as it is. It panics for trees of
-// more than about 50 million routes, which the form cannot hold.
+// more than about 25 million routes, which the form cannot hold.
 func (t *Tree[V]) CompileWith(o CompileOptions) *Snapshot[V] {
 	w := compiler[V]{tree: t}
 	if len(t.nodes) > 0 {
@@ -140,7 +140,7 @@ func (w *compiler[V]) build(value func(uint32) V, o CompileOptions) *Snapshot[V]
 			c.see(value(s.beyond))
 		}
 	}
-	s := &Snapshot[V]{inline: c.inline, shift: c.shift, routes: len(w.routes), layout: o.Layout}
+	s := &Snapshot[V]{inline: c.inline, shift: c.shift, routes: len(w.routes), layout: o.Layout, words: plainWords()}
 	runs := w.part(&s.part, o.Layout == Fast, c.max, func(r codedRoute) uint32 { return c.code(value(r.code)) })
 	s.entries, s.values = runs, slices.Clip(c.values)
 	if c.inline {

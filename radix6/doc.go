@@ -27,7 +27,7 @@
 //
 // # Snapshots and live tables
 //
-// [Tree.Compile] makes a [Snapshot]: immutable, about 12 bytes per route of an
+// [Tree.Compile] makes a [Snapshot]: immutable, about 14 bytes per route of an
 // Internet table, several times faster than the tree, and with
 // [Snapshot.LookupBatch] and [Snapshot.LookupCodes] for many addresses at
 // once, whose waits for memory overlap. [Compile] makes one from prefixes

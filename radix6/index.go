@@ -21,15 +21,18 @@ import (
 // and on, digit by digit, where there are longer prefixes. An entry is a code
 // or leads to the node of the next digit. There are four kinds of nodes:
 //
-//	list   up to 13 entries: the places where they begin, three in a word,
-//	       then the codes, so that a cache line or two have it all. Or up to
-//	       4 such groups, behind a word of the places where they begin. All
-//	       places are compared, three at once and without a branch.
-//	pair   up to 13 groups, behind 4 words; not at the third digit, where
-//	       most searches end
+//	list   up to 32 entries: the places where they begin but the first, which
+//	       is 0, in 2 bytes each; then the codes. A cache line or two have it
+//	       all, and all places can be compared at once.
+//	long   up to 256 entries: the number of places in 2 bytes, then a list.
+//	       Not at the third digit, where most searches end.
 //	table  a bitmap of 65,536 places in two levels
 //	skip   all runs have the next digits in common: these digits, a code for
 //	       addresses below them, one for those above, and the node behind
+//
+// The fast layout spends 256 KiB on each /16 in use, for the entries of all
+// places of the second digit, and 12 KiB on each table of the third digit, for
+// a lower cell for every block. Its codes take 4 bytes.
 type index struct {
 	top *[1 << 16]uint32
 	// upper and lower are the cells of tables: 16 upper ones each, one bit for
@@ -39,13 +42,14 @@ type index struct {
 	upper, lower []cell
 	refs         []uint32 // entries of tables of the second digit
 	codes        []byte   // entries of other tables, width bytes each
-	lists        []byte   // lists and pairs
+	lists        []byte   // lists, long ones too
 	skips        []skip
 	links        []uint32 // where codes above maxCode lead
 	width        uint32   // bytes of a code
 	mask         uint32   // width bytes of ones
 	maxCode      uint32   // the largest that is an answer
 	dense        bool     // the fast layout
+	asm          bool     // the processor has what the assembly needs
 }
 
 // A cell is 64 bits in two halves, so that it takes 12 bytes and not 16, and
@@ -56,26 +60,42 @@ type cell struct{ lo, hi, base uint32 }
 func (c *cell) bits() uint64 { return uint64(c.lo) | uint64(c.hi)<<32 }
 
 // A reference is a code, or a kind and where the node is: its number, or its
-// offset in lists divided by 4.
+// offset in lists divided by 8.
 const (
 	kindShift = 30
 	kindCode  = 0
 	kindList  = 1
 	kindTable = 2
-	kindOther = 3       // pair, or skip
+	kindOther = 3       // long, or skip
 	isSkip    = 1 << 29 // of kindOther
-	headed    = 1 << 29 // of kindList: there is more than one group
-	wordShift = 27      // of kindList: words of places minus 1 in 2 bits
 	numberMax = 1<<27 - 1
 	codeMax   = 1<<kindShift - 1
 
-	groupPlaces = 32 // bytes: 4 words of three places
-	groupMax    = 13 // entries; the place of the first is known
-	listMax     = 4 * groupMax
-	pairMax     = groupMax * groupMax
+	placesShift = 25 // of kindList: the number of places in 5 bits
+	offsetMax   = 1<<placesShift - 1
+	listAlign   = 8
+
+	listMax = 32  // entries
+	longMax = 256 // entries
 	// listSpare is more than any search reads from the beginning of a list or
-	// pair on, whatever it finds there: 13 groups of codes of 4 bytes.
-	listSpare = 1200
+	// long list on, whatever it finds there: 256 entries with codes of 4 bytes.
+	listSpare = 2 + 2*255 + 4*256 + 4
+
+	// A number in top with flatBit is, in the compact layout, that of the
+	// first of 1,024 lower cells, one for each block; in the fast one that of
+	// the first of 65,536 references, while one without is that of the only
+	// reference.
+	flatBit = 1 << 31
+	// flatBytes is how much such cells of the compact layout may cost for
+	// each run below them and byte of its code.
+	flatBytes = 4
+	// denseMax is how many /16s in use the fast layout spends memory on, 64
+	// MiB at most; with more of them tables do.
+	denseMax = 256
+
+	// deeper marks a result of first that is a reference to a node of the
+	// third digit.
+	deeper = 1 << 32
 )
 
 // skip is a node that stands for digits which all runs below have in common.
@@ -106,111 +126,75 @@ func (x *index) tableAt(table, place uint32) uint32 {
 	return low.base + uint32(bits.OnesCount64(low.bits()<<shift))
 }
 
-// Three places of 16 bits lie in a word in lanes of 21 bits. Each is stored
-// minus one, so that "not behind" becomes "less", and with the bit above it
-// set, so that a subtraction does not borrow from the next lane. Lanes that
-// are not used hold 0xffff, which is not less than anything.
-const (
-	laneBits = 21
-	lanes    = 1 | 1<<laneBits | 1<<(2*laneBits)
-	laneTop  = 16
-)
-
-func lanesOf(a, b, c uint32) uint64 {
-	return uint64(a) | uint64(b)<<laneBits | uint64(c)<<(2*laneBits) | lanes<<laneTop
+// flatAt is tableAt for a table with a lower cell for every block.
+func (x *index) flatAt(table, place uint32) uint32 {
+	low := &x.lower[table+place>>6]
+	return low.base + uint32(bits.OnesCount64(low.bits()<<(^place&63)))
 }
 
-// above has the lowest bit of each lane set whose place is not less than that
-// of x, which has the same in all lanes.
-func above(word, x uint64) uint64 { return (word - x) >> laneTop & lanes }
-
-// sumLanes adds up lanes.
-func sumLanes(w uint64) uint32 { return uint32(w*lanes>>(2*laneBits)) & (1<<laneBits - 1) }
-
-// groupAt returns how many of the places of a full group at an offset are not
-// behind the digit.
-func groupAt(lists []byte, at, place uint32) uint32 {
-	x := uint64(place) * lanes
-	b := (*[groupPlaces]byte)(lists[at:])
-	not := above(binary.LittleEndian.Uint64(b[0:8]), x) + above(binary.LittleEndian.Uint64(b[8:16]), x) +
-		above(binary.LittleEndian.Uint64(b[16:24]), x) + above(binary.LittleEndian.Uint64(b[24:32]), x)
-	return groupMax - 1 - sumLanes(not)
-}
-
-// listAt returns the offset of the code of a place in a list. It compares 4
-// words of the group even if there are fewer: with all bits set, a word is
-// above everything, and what follows a list is never out of bounds.
-func listAt(lists []byte, ref, place, width uint32) uint32 {
-	x := uint64(place) * lanes
-	at := ref & numberMax * 4
-	head := -(ref >> 29 & 1) // all ones if headed
-	group := (3 - sumLanes(above(binary.LittleEndian.Uint64(lists[at:]), x))) & head
-	at += 8&head + group*(groupPlaces+groupMax*width)
-	more := int64(ref >> wordShift & 3) // words behind the first
-	b := (*[groupPlaces]byte)(lists[at:])
-	not := above(binary.LittleEndian.Uint64(b[0:8]), x) +
-		above(binary.LittleEndian.Uint64(b[8:16])|uint64((more-1)>>63), x) +
-		above(binary.LittleEndian.Uint64(b[16:24])|uint64((more-2)>>63), x) +
-		above(binary.LittleEndian.Uint64(b[24:32])|uint64((more-3)>>63), x)
-	return at + 8 + 8*uint32(more) + (groupMax-1-sumLanes(not))*width
-}
-
-// code returns the code of an address. It is one function on purpose: what it
-// would call is too large for the compiler to inline. A test holds it and deep
-// together.
-func (x *index) code(hi, lo uint64) uint32 {
-	place := uint32(hi>>32) & 0xffff
-	table := x.top[hi>>48]
-	var low *cell
-	var shift uint32
-	if x.dense {
-		// 1,024 lower cells, or a single one where all of the /16 has one
-		// answer; then the top bit of the table's number is clear.
-		low = &x.lower[table&(1<<31-1)+place>>6&uint32(int32(table)>>31)]
-		shift = ^place & 63
-	} else {
-		up := &x.upper[table<<4|place>>12]
-		b := up.bits()
-		block := place >> 6 & 63
-		low = &x.lower[up.base+uint32(bits.OnesCount64(b<<(63-block)))]
-		shift = ^place & 63 & -uint32(b>>block&1)
+// listAt returns the offset of the code of a place in a list of that many
+// places.
+func listAt(lists []byte, at, places, place, width uint32) uint32 {
+	entry := uint32(0)
+	for n := places + 1; n > 1; {
+		half := n / 2
+		if e := entry + half; uint32(binary.LittleEndian.Uint16(lists[at+2*e-2:])) <= place {
+			entry = e
+		}
+		n -= half
 	}
-	ref := x.refs[low.base+uint32(bits.OnesCount64(low.bits()<<(shift&63)))]
+	return at + 2*places + entry*width
+}
+
+// shortAt is listAt for a reference.
+func shortAt(lists []byte, ref, place, width uint32) uint32 {
+	return listAt(lists, ref&offsetMax*listAlign, ref>>placesShift&31, place, width)
+}
+
+// code returns the code of an address.
+func (x *index) code(hi, lo uint64) uint32 {
+	c := x.first(hi)
+	if c <= uint64(x.maxCode) {
+		return uint32(c)
+	}
+	return x.rest(c, hi, lo)
+}
+
+// pureFirst looks at the first three digits. It returns a code, one that leads
+// further, or deeper and a reference.
+func (x *index) pureFirst(hi uint64) uint64 {
+	place := uint32(hi>>32) & 0xffff
+	at := x.top[hi>>48]
+	switch {
+	case x.dense:
+		at = at&^flatBit + place&uint32(int32(at)>>31)
+	case at&flatBit != 0:
+		at = x.flatAt(at&^flatBit, place)
+	default:
+		at = x.tableAt(at, place)
+	}
+	ref := x.refs[at]
 	place = uint32(hi>>16) & 0xffff
-	var c uint32
 	switch ref >> kindShift {
 	case kindCode:
-		return ref
+		return uint64(ref)
 	case kindList:
-		// listAt
-		x3 := uint64(place) * lanes
-		at := uint64(ref & numberMax * 4)
-		lists := x.lists
-		if ref&headed != 0 {
-			at += 8 + uint64(3-sumLanes(above(binary.LittleEndian.Uint64(lists[at:]), x3)))*uint64(groupPlaces+groupMax*x.width)
-		}
-		more := int64(ref >> wordShift & 3)
-		b := (*[groupPlaces]byte)(lists[at:])
-		not := above(binary.LittleEndian.Uint64(b[0:8]), x3) +
-			above(binary.LittleEndian.Uint64(b[8:16])|uint64((more-1)>>63), x3) +
-			above(binary.LittleEndian.Uint64(b[16:24])|uint64((more-2)>>63), x3) +
-			above(binary.LittleEndian.Uint64(b[24:32])|uint64((more-3)>>63), x3)
-		at += 8 + 8*uint64(more) + uint64((groupMax-1-sumLanes(not))*x.width)
-		c = binary.LittleEndian.Uint32(lists[at:]) & x.mask
+		return uint64(x.load(x.lists, shortAt(x.lists, ref, place, x.width)))
 	case kindTable:
-		up := &x.upper[ref&numberMax<<4|place>>12]
-		b := up.bits()
-		block := place >> 6 & 63
-		low = &x.lower[up.base+uint32(bits.OnesCount64(b<<(63-block)))]
-		shift = ^place & 63 & -uint32(b>>block&1)
-		c = binary.LittleEndian.Uint32(x.codes[(low.base+uint32(bits.OnesCount64(low.bits()<<(shift&63))))*x.width:]) & x.mask
-	default:
-		return x.deep(ref, hi, lo, 2)
+		if x.dense {
+			return uint64(x.load(x.codes, x.flatAt(ref&numberMax, place)*4))
+		}
+		return uint64(x.load(x.codes, x.tableAt(ref&numberMax, place)*x.width))
 	}
-	if c <= x.maxCode {
-		return c
+	return deeper | uint64(ref)
+}
+
+// rest goes on where first has stopped.
+func (x *index) rest(c, hi, lo uint64) uint32 {
+	if c&deeper != 0 {
+		return x.deep(uint32(c), hi, lo, 2)
 	}
-	return x.deep(x.linkOf(c), hi, lo, 3)
+	return x.deep(x.linkOf(uint32(c)), hi, lo, 3)
 }
 
 // linkOf returns where a code that is not an answer leads. In an index that we
@@ -238,14 +222,14 @@ func (x *index) deep(ref uint32, hi, lo uint64, d uint) uint32 {
 		case kindCode:
 			return ref
 		case kindList:
-			c = x.load(x.lists, listAt(x.lists, ref, place, x.width))
+			c = x.load(x.lists, shortAt(x.lists, ref, place, x.width))
 		case kindTable:
 			c = x.load(x.codes, x.tableAt(ref&numberMax, place)*x.width)
 		default:
 			if ref&isSkip == 0 {
-				at := ref & numberMax * 4
-				at += groupPlaces + groupAt(x.lists, at, place)*(groupPlaces+groupMax*x.width)
-				c = x.load(x.lists, at+groupPlaces+groupAt(x.lists, at, place)*x.width)
+				at := ref & numberMax * listAlign
+				places := uint32(x.lists[at])
+				c = x.load(x.lists, listAt(x.lists, at+2, places, place, x.width))
 				break
 			}
 			s := &x.skips[ref&numberMax]

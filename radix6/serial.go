@@ -15,7 +15,7 @@ import (
 // numbers are little-endian.
 //
 //	 0  8  "rdx6snp\n"
-//	 8  4  version, 1
+//	 8  4  version, 2
 //	12  4  CRC-32C of all that follows, to the end of the file
 //	16  8  length of the file
 //	24  1  layout     25  1  flags: 1 values are inline, 2 there are lengths
@@ -33,9 +33,12 @@ import (
 //	answer  48  4  1 if dense
 //	52     top (65,536 numbers), upper, lower, references, skips, links, source
 //	       lists, runs, codes, lists
+//
+// The references of a dense one, of which most are like those before them, are
+// the number of pairs and the pairs: a reference and how often it stands there.
 const (
 	serialMagic   = "rdx6snp\n"
-	serialVersion = 1
+	serialVersion = 2
 	headerBytes   = 48
 	partNumbers   = 13
 	flagInline    = 1
@@ -82,7 +85,18 @@ func (p *part) encode(b []byte) []byte {
 	}
 	b = appendWords(b, p.top[:])
 	b = appendCells(appendCells(b, p.upper), p.lower)
-	b = appendWords(b, p.refs)
+	if p.dense {
+		at := len(b)
+		b = appendWords(b, []uint32{0})
+		for i, n := 0, 0; i < len(p.refs); i += n {
+			for n = 1; i+n < len(p.refs) && p.refs[i+n] == p.refs[i]; n++ {
+			}
+			b = appendWords(b, []uint32{p.refs[i], uint32(n)})
+		}
+		binary.LittleEndian.PutUint32(b[at:], uint32((len(b)-at)/8))
+	} else {
+		b = appendWords(b, p.refs)
+	}
 	for _, s := range p.skips {
 		b = appendKey(appendKey(b, s.path), s.mask)
 		b = appendWords(b, []uint32{uint32(s.digits), s.below, s.above, s.child})
@@ -138,6 +152,29 @@ func (c *cutter) words(n uint32) []uint32 {
 	return w
 }
 
+// pairs reads n words of a dense index's references. It is nil if they are not
+// as many, or more than there can be.
+func (c *cutter) pairs(n uint32) []uint32 {
+	b := c.bytes(int64(c.word()) * 8)
+	if n > (denseMax+1)<<16 {
+		return nil
+	}
+	w := make([]uint32, 0, n)
+	for ; len(b) > 0; b = b[8:] {
+		ref, times := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+		if uint64(len(w))+uint64(times) > uint64(n) {
+			return nil
+		}
+		for range times {
+			w = append(w, ref)
+		}
+	}
+	if uint32(len(w)) != n {
+		return nil
+	}
+	return w
+}
+
 func (c *cutter) cells(n uint32) []cell {
 	b := c.bytes(int64(n) * cellBytes)
 	s := make([]cell, len(b)/cellBytes)
@@ -155,7 +192,7 @@ func (c *cutter) decode(p *part) (why string) {
 		n[i] = c.word()
 	}
 	p.width, p.maxCode, p.answers, p.dense = n[9], n[10], n[11], n[12] == 1
-	if p.width < 1 || p.width > 4 || n[12] > 1 || p.maxCode > codeMax || uint64(p.answers)+uint64(n[7]) != uint64(p.maxCode) {
+	if p.dense && p.width != 4 || p.width < 1 || p.width > 4 || n[12] > 1 || p.maxCode > codeMax || uint64(p.answers)+uint64(n[7]) != uint64(p.maxCode) {
 		return "impossible header"
 	}
 	p.mask = uint32(1<<(8*p.width) - 1)
@@ -164,7 +201,15 @@ func (c *cutter) decode(p *part) (why string) {
 		return "it is too short"
 	}
 	p.top = (*[1 << 16]uint32)(top)
-	p.upper, p.lower, p.refs = c.cells(n[0]), c.cells(n[1]), c.words(n[2])
+	p.asm = hasAsm()
+	p.upper, p.lower = c.cells(n[0]), c.cells(n[1])
+	if p.dense {
+		if p.refs = c.pairs(n[2]); p.refs == nil {
+			return "references are missing"
+		}
+	} else {
+		p.refs = c.words(n[2])
+	}
 	sk := cutter{data: c.bytes(int64(n[5]) * skipBytes)}
 	p.skips = make([]skip, len(sk.data)/skipBytes)
 	for i := range p.skips {
@@ -196,12 +241,16 @@ func (c *cutter) decode(p *part) (why string) {
 }
 
 // check looks at every reference inside the arrays, so that no lookup can
-// leave them. What lists say is not looked at: no content makes a search of
-// them leave its list, and codes are looked at when they lead further.
+// leave them. What lists and codes say is not looked at: no content makes a
+// search of a list leave it and what may follow it, and codes are looked at
+// when they lead further.
 func (p *part) check() (why string) {
 	entries := (len(p.codes) - 4) / int(p.width)
 	if len(p.codes) < 4 || len(p.lists) < listSpare {
 		return "spare bytes are missing"
+	}
+	if len(p.lower) > 1<<31-1 { // a batch uses the bit above
+		return "too many cells"
 	}
 	// Whether tables lead to references (of the second digit) or to codes.
 	second, other := make([]bool, len(p.upper)/16), make([]bool, len(p.upper)/16)
@@ -217,45 +266,43 @@ func (p *part) check() (why string) {
 		}
 		return true
 	}
+	// flat looks at a table with a lower cell for every block.
+	flat := func(n uint32, limit int) bool {
+		return int64(n)+1024 <= int64(len(p.lower)) && refersTo(p.lower[n:n+1024], limit)
+	}
+	last := ^p.top[0]
 	for _, t := range p.top {
-		if !p.dense {
-			if int64(t) >= int64(len(second)) {
-				return "a table is not there"
-			}
-			second[t] = true
+		if t == last {
 			continue
 		}
-		first, n := int64(t&(1<<31-1)), int64(1)
-		if t>>31 != 0 {
-			n = 1024
-		}
-		if first+n > int64(len(p.lower)) {
-			return "a table is not there"
-		}
-	}
-	if p.dense {
-		last := uint32(1<<32 - 1)
-		for _, t := range p.top {
-			if t == last {
-				continue
+		last = t
+		switch n := t &^ flatBit; {
+		case p.dense && t == n:
+			if int64(n) >= int64(len(p.refs)) {
+				return "a reference is not there"
 			}
-			last = t
-			first, n := t&(1<<31-1), uint32(1)
-			if t>>31 != 0 {
-				n = 1024
+		case p.dense:
+			if int64(n)+1<<16 > int64(len(p.refs)) {
+				return "a reference is not there"
 			}
-			if !refersTo(p.lower[first:first+n], len(p.refs)) {
+		case t == n:
+			if int64(n) >= int64(len(second)) {
+				return "a table is not there"
+			}
+			second[n] = true
+		default:
+			if !flat(n, len(p.refs)) {
 				return "a cell leads nowhere"
 			}
 		}
 	}
 	ref := func(r uint32) bool {
-		list := int64(r&numberMax)*4+listSpare <= int64(len(p.lists))
+		list := func(number uint32) bool { return int64(number)*listAlign+listSpare <= int64(len(p.lists)) }
 		switch r >> kindShift {
 		case kindCode:
 			return r <= p.maxCode
 		case kindList:
-			return list
+			return list(r & offsetMax)
 		case kindTable:
 			if n := r & numberMax; r&isSkip == 0 && int(n) < len(other) {
 				other[n] = true
@@ -266,13 +313,24 @@ func (p *part) check() (why string) {
 		if r&isSkip != 0 {
 			return int(r&numberMax) < len(p.skips)
 		}
-		return list
+		return list(r & numberMax)
 	}
-	for _, list := range [...][]uint32{p.refs, p.links} {
-		for _, r := range list {
-			if !ref(r) {
-				return "a reference leads nowhere"
+	last = 0
+	for _, r := range p.refs {
+		if r == last {
+			continue
+		}
+		if last = r; p.dense && r>>kindShift == kindTable {
+			if r&isSkip != 0 || !flat(r&numberMax, entries) {
+				return "a cell leads nowhere"
 			}
+		} else if !ref(r) {
+			return "a reference leads nowhere"
+		}
+	}
+	for _, r := range p.links {
+		if !ref(r) {
+			return "a reference leads nowhere"
 		}
 	}
 	for i := range p.skips {
@@ -384,13 +442,13 @@ func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], err
 		le.Uint32(data[28:])|le.Uint32(data[32:]) > 1<<31-1 {
 		return nil, bad("impossible header")
 	}
-	s := &Snapshot[V]{inline: flags&flagInline != 0, layout: Layout(data[24]), routes: int(le.Uint32(data[28:])), entries: int(le.Uint32(data[32:]))}
+	s := &Snapshot[V]{words: plainWords(), inline: flags&flagInline != 0, layout: Layout(data[24]), routes: int(le.Uint32(data[28:])), entries: int(le.Uint32(data[32:]))}
 	list := data[uint64(len(data))-listBytes:]
 	c := cutter{data: data[headerBytes : uint64(len(data))-listBytes]}
 	if why := c.decode(&s.part); why != "" {
 		return nil, bad("%s", why)
 	}
-	if s.dense != (s.layout == Fast) {
+	if s.dense && s.layout != Fast {
 		return nil, bad("impossible layout")
 	}
 	if flags&flagLengths != 0 {

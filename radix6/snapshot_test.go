@@ -401,25 +401,3 @@ func twins[V comparable](t *testing.T, numbers ...uint32) {
 		}
 	}
 }
-
-// above is arithmetic on three lanes at once; the same one by one.
-func TestAbove(t *testing.T) {
-	edge := []uint32{0, 1, 2, 0x7ffe, 0x7fff, 0x8000, 0x8001, 0xfffe, 0xffff}
-	for _, x := range edge {
-		for _, a := range edge {
-			for _, b := range edge {
-				for _, c := range edge {
-					want := uint64(0)
-					for i, l := range []uint32{a, b, c} {
-						if l >= x {
-							want |= 1 << (laneBits * i)
-						}
-					}
-					if got := above(lanesOf(a, b, c), uint64(x)*lanes); got != want {
-						t.Fatalf("above(%x %x %x, %x) = %x, want %x", a, b, c, x, got, want)
-					}
-				}
-			}
-		}
-	}
-}
