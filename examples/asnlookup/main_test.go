@@ -44,9 +44,43 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// What -save writes -snapshot reads: the same answers without the table.
+func TestSaveAndOpen(t *testing.T) {
+	dir := t.TempDir()
+	table, file := filepath.Join(dir, "table"), filepath.Join(dir, "snapshot")
+	if err := os.WriteFile(table, []byte("10.0.0.0/8 7\n10.1.2.128/25 4294967295\n2001:db8::/32 8\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const in, want = "10.1.1.1\n10.1.2.200\n11.1.1.1\n192.0.2.1\n2001:db8:1::1\n",
+		"10.1.1.1\tAS7\t10.0.0.0/8\n10.1.2.200\tAS4294967295\t10.1.2.128/25\n11.1.1.1\t-\t-\n192.0.2.1\t-\t-\n"
+	for _, c := range []struct {
+		args   []string
+		out    string
+		status int
+	}{
+		{[]string{"-table", table, "-save", file}, want + "2001:db8:1::1\tAS8\t2001:db8::/32\n", 0},
+		{[]string{"-snapshot", file}, want + "2001:db8:1::1\tAS64501\t2001:db8:1::/48\n", 0}, // IPv6: the built-in table
+		{[]string{"-snapshot", file, "-table", table}, want + "2001:db8:1::1\tAS8\t2001:db8::/32\n", 0},
+		{[]string{"-table", table, "-fast", "-save", file}, want + "2001:db8:1::1\tAS8\t2001:db8::/32\n", 0},
+		{[]string{"-snapshot", file, "-table", table}, want + "2001:db8:1::1\tAS8\t2001:db8::/32\n", 0},
+		{[]string{"-snapshot", table}, "", 1}, // not a snapshot
+		{[]string{"-snapshot", file + "x"}, "", 1},
+		{[]string{"-save", filepath.Join(dir, "none", "x")}, "", 1},
+		{[]string{"-save", file, "-snapshot", file}, "", 2},
+	} {
+		var stdout, stderr strings.Builder
+		if status := run(c.args, strings.NewReader(in), &stdout, &stderr); status != c.status || stdout.String() != c.out || (status != 0) != (stderr.Len() > 0) {
+			t.Errorf("%v: status %d, stdout\n%s\nstderr %s", c.args, status, stdout.String(), stderr.String())
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".asnlookup-*")); err != nil || left != nil {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
 // More lines than a chunk has, in order, and progress.
 func TestManyLines(t *testing.T) {
-	db, err := load("", false)
+	db, err := load("", "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +109,7 @@ func BenchmarkEnrich(b *testing.B) {
 	if err := os.WriteFile(path, []byte(table.String()), 0o644); err != nil {
 		b.Fatal(err)
 	}
-	db, err := load(path, false)
+	db, err := load(path, "", false)
 	if err != nil {
 		b.Fatal(err)
 	}
