@@ -67,7 +67,8 @@ type Collection struct {
 	mixed    bool
 	certs    int
 	problems problems
-	broken   int // certificates that could not be read
+	broken   int                          // certificates that could not be read
+	isNew    func(slot int, sum [20]byte) // or nil
 }
 
 // slot is one address, in the order in which addresses came up.
@@ -104,12 +105,17 @@ func (p *problems) add(err error) {
 // left out. Secret keys, errors of the context and of the temporary file do:
 // then the result is nil. Call Close in the end.
 func Collect(ctx context.Context, domain string, certs iter.Seq2[*Cert, error], o Options) (*Collection, error) {
+	return collect(ctx, domain, certs, o, nil)
+}
+
+// collect calls isNew, unless nil, for each new address.
+func collect(ctx context.Context, domain string, certs iter.Seq2[*Cert, error], o Options, isNew func(slot int, sum [20]byte)) (*Collection, error) {
 	d, err := DomainToASCII(domain)
 	if err != nil {
 		return nil, err
 	}
 	o.Filter.Now = timeOf(o.Filter.now())
-	c := &Collection{domain: d, index: map[[20]byte]int32{}, maxFile: o.MaxKeyFile, mixed: o.AllowMixedVersions}
+	c := &Collection{domain: d, index: map[[20]byte]int32{}, maxFile: o.MaxKeyFile, mixed: o.AllowMixedVersions, isNew: isNew}
 	if c.maxFile <= 0 {
 		c.maxFile = MaxKeyFile
 	}
@@ -258,6 +264,9 @@ func (c *Collection) file(a Address, p part) {
 	if !known {
 		i = c.slots.add(slot{sum: sum, first: -1, last: -1})
 		c.index[sum] = i
+		if c.isNew != nil {
+			c.isNew(int(i), sum)
+		}
 	}
 	s := c.slots.at(int(i))
 	// What is there that would be published together with p.

@@ -25,8 +25,9 @@ import (
 // run's last tick. So notes with the latest change time of all prove nothing:
 // those files are compared, as are those without a note.
 type treeState struct {
-	notes   []note // by slot of the collection
-	latest  int64  // change time
+	notes   []note  // by slot of the collection
+	latest  int64   // change time
+	ahead   []stamp // by slot, of files that were looked at already; or nil
 	changed atomic.Bool
 }
 
@@ -105,6 +106,7 @@ func (s *treeState) read(f *os.File, c *Collection) (whole bool, err error) {
 	r := bufio.NewReaderSize(f, 64<<10)
 	h := sha256.New()
 	var b [noteSize]byte
+	slot := int32(-1)
 	next := func(b []byte) bool {
 		if _, err = io.ReadFull(r, b); err != nil {
 			return false
@@ -119,15 +121,20 @@ func (s *treeState) read(f *os.File, c *Collection) (whole bool, err error) {
 		if !next(b[:]) {
 			return false, notEOF(err)
 		}
-		i, ok := c.index[[20]byte(b[:20])]
-		if !ok {
-			s.changed.Store(true) // a note that is no longer needed
-			continue
+		// Mostly the addresses are the same, in the same order.
+		if slot++; int(slot) >= c.slots.n || c.slots.at(int(slot)).sum != [20]byte(b[:20]) {
+			i, ok := c.index[[20]byte(b[:20])]
+			if !ok {
+				s.changed.Store(true) // a note that is no longer needed
+				slot--
+				continue
+			}
+			slot = i
 		}
-		s.notes[i] = note{[32]byte(b[20:52]), stamp{
+		s.notes[slot] = note{[32]byte(b[20:52]), stamp{
 			binary.BigEndian.Uint64(b[52:]), int64(binary.BigEndian.Uint64(b[60:])), int64(binary.BigEndian.Uint64(b[68:])),
 		}}
-		s.latest = max(s.latest, s.notes[i].stamp.changed)
+		s.latest = max(s.latest, s.notes[slot].stamp.changed)
 	}
 	want := h.Sum(nil)
 	if !next(b[:sha256.Size]) {
@@ -180,6 +187,76 @@ func (s *treeState) write(path string, c *Collection) error {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// lookAhead takes the stamps of key files while the ring is still being read,
+// which leaves all cores but one idle.
+type lookAhead struct {
+	dir    *folder
+	next   aheadBatch
+	work   chan aheadBatch
+	enough atomic.Bool
+	done   chan []aheadStamp
+}
+
+type aheadBatch struct {
+	first int // slot
+	sums  [][20]byte
+}
+
+type aheadStamp struct {
+	slot  int32
+	stamp stamp
+}
+
+// startAhead returns nil if there is nothing to look at.
+func startAhead(hu string) *lookAhead {
+	dir, err := openFolder(hu)
+	if err != nil {
+		return nil
+	}
+	l := &lookAhead{dir: dir, work: make(chan aheadBatch, 256), done: make(chan []aheadStamp, 1)}
+	go func() {
+		var out []aheadStamp
+		var name [32]byte
+		for b := range l.work {
+			for i := range b.sums {
+				if l.enough.Load() {
+					break
+				}
+				zBase32.Encode(name[:], b.sums[i][:])
+				if s := dir.stamp(string(name[:])); s != (stamp{}) {
+					out = append(out, aheadStamp{int32(b.first + i), s})
+				}
+			}
+		}
+		l.done <- out
+	}()
+	return l
+}
+
+// add is told of each new slot, in order. It never waits: what there is no
+// room for is looked at later.
+func (l *lookAhead) add(slot int, sum [20]byte) {
+	if len(l.next.sums) == 0 {
+		l.next = aheadBatch{slot, make([][20]byte, 0, 64)}
+	}
+	if l.next.sums = append(l.next.sums, sum); len(l.next.sums) == cap(l.next.sums) {
+		select {
+		case l.work <- l.next:
+		default:
+		}
+		l.next.sums = nil
+	}
+}
+
+// stop returns the stamps that were taken.
+func (l *lookAhead) stop() []aheadStamp {
+	l.enough.Store(true)
+	close(l.work)
+	out := <-l.done
+	l.dir.close()
+	return out
 }
 
 // checkState refuses a state file in the tree that is served.

@@ -203,3 +203,44 @@ func TestWKDStatePlace(t *testing.T) {
 		t.Errorf("left something: %v", es)
 	}
 }
+
+// TestWKDStateAhead: with so many addresses that files are looked at while the
+// ring is still being read, every change shows all the same.
+func TestWKDStateAhead(t *testing.T) {
+	const n = 1000
+	w := WKD{Root: t.TempDir(), State: filepath.Join(t.TempDir(), "state")}
+	run := func() Report {
+		t.Helper()
+		r, err := w.Update(t.Context(), "example.org", manyCerts(t, n, n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := run(); r.Written != n {
+		t.Fatalf("%+v", r)
+	}
+	want := tree(t, w.Root)
+	files, _ := filepath.Glob(filepath.Join(w.Root, ".well-known/openpgpkey/example.org/hu/*"))
+	for round := range 3 {
+		time.Sleep(20 * time.Millisecond)
+		for i := round; i < n; i += 50 {
+			b, err := os.ReadFile(files[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			b[len(b)-1] ^= 1
+			if err := os.WriteFile(files[i], b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := run(); r.Written != n/50 || r.Unchanged != n-n/50 {
+			t.Errorf("%+v", r)
+		}
+		for name, text := range tree(t, w.Root) {
+			if want[name] != text {
+				t.Errorf("%s is not put right", name)
+			}
+		}
+	}
+}

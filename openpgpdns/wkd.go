@@ -74,18 +74,41 @@ type Report struct {
 // file. A directory of keys that is not there yet appears when it is complete.
 // Nothing is written before certs has been read to the end; see [Collect] for what ends a run and what is only a problem.
 func (w WKD) Update(ctx context.Context, domain string, certs iter.Seq2[*Cert, error]) (Report, error) {
-	c, err := Collect(ctx, domain, certs, w.Options)
+	var ahead *lookAhead
+	var isNew func(int, [20]byte)
+	if w.State != "" {
+		if d, err := DomainToASCII(domain); err == nil {
+			if ahead = startAhead(filepath.Join(w.folder(d), "hu")); ahead != nil {
+				isNew = ahead.add
+			}
+		}
+	}
+	c, err := collect(ctx, domain, certs, w.Options, isNew)
+	var stamps []aheadStamp
+	if ahead != nil {
+		stamps = ahead.stop()
+	}
 	if err != nil {
 		return Report{}, err
 	}
-	r, err := w.Write(ctx, c)
+	r, err := w.write(ctx, c, stamps)
 	return r, errors.Join(err, c.Close())
+}
+
+// folder is where the files of a domain are.
+func (w WKD) folder(domain string) string {
+	return filepath.Join(w.Root, filepath.FromSlash(w.Method.wkdPath(domain)))
 }
 
 // Write makes the directory of the collection's domain hold its keys, as
 // [WKD.Update] does. The collection stays open. An error of the file system is
 // an *fs.PathError; what was written before it stays.
 func (w WKD) Write(ctx context.Context, c *Collection) (Report, error) {
+	return w.write(ctx, c, nil)
+}
+
+// write is Write with the stamps of some files, as they were a moment ago.
+func (w WKD) write(ctx context.Context, c *Collection, ahead []aheadStamp) (Report, error) {
 	r := Report{Certificates: c.certs, Addresses: c.slots.n}
 	r.Problems, r.ProblemCount = c.Problems()
 	policy, err := w.Policy.text()
@@ -97,7 +120,7 @@ func (w WKD) Write(ctx context.Context, c *Collection) (Report, error) {
 			return r, err
 		}
 	}
-	dir := filepath.Join(w.Root, filepath.FromSlash(w.Method.wkdPath(c.domain)))
+	dir := w.folder(c.domain)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return r, err
 	}
@@ -107,7 +130,7 @@ func (w WKD) Write(ctx context.Context, c *Collection) (Report, error) {
 	}
 	defer top.close()
 	f := fileWriter{dir: top}
-	if _, err := f.update("policy", policy, nil); err != nil {
+	if _, err := f.update("policy", policy, nil, stamp{}); err != nil {
 		return r, err
 	}
 	if w.Submission != "" {
@@ -115,7 +138,7 @@ func (w WKD) Write(ctx context.Context, c *Collection) (Report, error) {
 		if err != nil {
 			return r, err
 		}
-		if _, err := f.update("submission-address", []byte(a.String()+"\n"), nil); err != nil {
+		if _, err := f.update("submission-address", []byte(a.String()+"\n"), nil, stamp{}); err != nil {
 			return r, err
 		}
 	}
@@ -123,7 +146,7 @@ func (w WKD) Write(ctx context.Context, c *Collection) (Report, error) {
 	if _, err = os.Lstat(hu); errors.Is(err, fs.ErrNotExist) {
 		err = w.writeNew(ctx, c, hu, filepath.Join(dir, tmpPrefix+"hu"), &r)
 	} else if err == nil {
-		err = w.writeKeys(ctx, c, hu, false, &r)
+		err = w.writeKeys(ctx, c, hu, false, ahead, &r)
 	}
 	if err != nil {
 		return r, err
@@ -148,7 +171,7 @@ func (w WKD) writeNew(ctx context.Context, c *Collection, hu, tmp string, r *Rep
 	}
 	err := os.Mkdir(tmp, 0o755)
 	if err == nil {
-		err = w.writeKeys(ctx, c, tmp, true, r)
+		err = w.writeKeys(ctx, c, tmp, true, nil, r)
 	}
 	if err == nil {
 		err = os.Rename(tmp, hu)
@@ -162,7 +185,7 @@ func (w WKD) writeNew(ctx context.Context, c *Collection, hu, tmp string, r *Rep
 
 // writeKeys writes the key files, several workers sharing the list, into a
 // folder that may be fresh: new, empty and not yet served.
-func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, fresh bool, r *Report) error {
+func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, fresh bool, ahead []aheadStamp, r *Report) error {
 	dir, err := openFolder(hu)
 	if err != nil {
 		return err
@@ -172,6 +195,12 @@ func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, fresh bool
 	if w.State != "" {
 		if st, err = readState(w.State, c); err != nil {
 			return err
+		}
+		if len(ahead) > 0 {
+			st.ahead = make([]stamp, c.slots.n)
+			for _, a := range ahead {
+				st.ahead[a.slot] = a.stamp
+			}
 		}
 	}
 	workers := min(w.Options.workers(), max(1, c.slots.n/16))
@@ -186,6 +215,7 @@ func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, fresh bool
 			var buf []byte
 			var hash [32]byte
 			var n *note
+			var early stamp
 			var err error
 			for {
 				i := int(next.Add(1)) - 1
@@ -199,9 +229,12 @@ func (w WKD) writeKeys(ctx context.Context, c *Collection, hu string, fresh bool
 					zBase32.Encode(hash[:], c.slots.at(int(i)).sum[:])
 					if st != nil {
 						n = &st.notes[i]
+						if st.ahead != nil {
+							early = st.ahead[i]
+						}
 					}
 					var changed bool
-					if changed, err = f.update(string(hash[:]), e.Keys, n); changed {
+					if changed, err = f.update(string(hash[:]), e.Keys, n, early); changed {
 						written.Add(1)
 					} else if err == nil {
 						unchanged.Add(1)
@@ -240,15 +273,18 @@ type fileWriter struct {
 }
 
 // update makes the file hold data, and reports whether it had to change
-// anything. n is the state's note about the file, or nil.
-func (f *fileWriter) update(name string, data []byte, n *note) (changed bool, err error) {
+// anything. n is the state's note about the file, or nil; now is its stamp if
+// that was taken already.
+func (f *fileWriter) update(name string, data []byte, n *note, now stamp) (changed bool, err error) {
 	var sum [32]byte
 	if n != nil {
 		sum = sha256.Sum256(data)
 	}
-	var now stamp // taken before the file is read
 	if n != nil && !f.fresh {
-		if now = f.dir.stamp(name); f.state.proves(n, now, &sum, len(data)) {
+		if now == (stamp{}) { // taken before the file is read
+			now = f.dir.stamp(name)
+		}
+		if f.state.proves(n, now, &sum, len(data)) {
 			return false, nil
 		}
 	}
