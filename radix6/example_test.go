@@ -139,3 +139,25 @@ func ExampleLive() {
 	// site true
 	// upstream true
 }
+
+func ExampleView() {
+	live := radix6.NewLive[string]()
+	if err := live.Insert(netip.MustParsePrefix("2001:db8::/32"), "old"); err != nil {
+		fmt.Println(err)
+	}
+	// All lookups of a packet, or of a report, should be of one moment.
+	view := live.View()
+	if err := live.Insert(netip.MustParsePrefix("2001:db8::/32"), "new"); err != nil {
+		fmt.Println(err)
+	}
+	if err := live.Insert(netip.MustParsePrefix("2001:db8:1::/48"), "lab"); err != nil {
+		fmt.Println(err)
+	}
+	for _, v := range []*radix6.View[string]{view, live.View()} {
+		value, prefix, _ := v.LookupPrefix(netip.MustParseAddr("2001:db8:1::1"))
+		fmt.Println(v.Version(), v.Len(), value, prefix)
+	}
+	// Output:
+	// 1 1 old 2001:db8::/32
+	// 3 2 lab 2001:db8:1::/48
+}

@@ -11,10 +11,10 @@ const (
 	// Compact takes some 14 bytes per route of an Internet table, 11 where there
 	// are few values.
 	Compact Layout = iota
-	// Fast takes twice as much for tables of Internet routes as they are in a
-	// [Tree], 160 bytes per route, to save steps of the search: 256 KiB for each
-	// /16 in use, up to 256 of them. In a table with more /16s it is like
-	// Compact. Where memory is cold it is no faster one by one.
+	// Fast takes some 160 bytes per route of an Internet table to save steps of
+	// the search: 256 KiB for each /16 in use, as long as there are no more than
+	// 256 of them; a table with more is like Compact. It pays where lookups go
+	// to few destinations. Where they are spread it does not.
 	Fast
 )
 

@@ -27,6 +27,9 @@ type Peer struct {
 	Build func(ps []netip.Prefix) Built
 	// Contains is set for a peer without values.
 	Contains bool
+	// Slow is set for a peer whose differences are large enough to show in a
+	// few slices.
+	Slow bool
 }
 
 // Built is a table ready for lookups.
@@ -275,7 +278,7 @@ func ipNet(p netip.Prefix) *net.IPNet {
 }
 
 // Kentik is a patricia trie that can hold several values per prefix.
-var Kentik = Peer{Name: "kentik/patricia", Build: func(ps []netip.Prefix) Built {
+var Kentik = Peer{Name: "kentik/patricia", Slow: true, Build: func(ps []netip.Prefix) Built {
 	t := generics_tree.NewTreeV6[uint32]()
 	address := func(a netip.Addr, bits int) patricia.IPv6Address {
 		return patricia.NewIPv6Address(a.AsSlice(), uint(bits))
@@ -292,7 +295,7 @@ var Kentik = Peer{Name: "kentik/patricia", Build: func(ps []netip.Prefix) Built 
 }}
 
 // CritBit is a crit-bit tree over net.IPNet.
-var CritBit = Peer{Name: "k-sone/critbitgo", Build: func(ps []netip.Prefix) Built {
+var CritBit = Peer{Name: "k-sone/critbitgo", Slow: true, Build: func(ps []netip.Prefix) Built {
 	t := critbitgo.NewNet()
 	for i, p := range ps {
 		if err := t.Add(ipNet(p), uint32(i)); err != nil {
@@ -313,7 +316,7 @@ var CritBit = Peer{Name: "k-sone/critbitgo", Build: func(ps []netip.Prefix) Buil
 }}
 
 // IPTrie is a compressed trie over netip.
-var IPTrie = Peer{Name: "phemmer/go-iptrie", Build: func(ps []netip.Prefix) Built {
+var IPTrie = Peer{Name: "phemmer/go-iptrie", Slow: true, Build: func(ps []netip.Prefix) Built {
 	t := iptrie.NewTrie()
 	for i, p := range ps {
 		t.Insert(p, uint32(i))
@@ -325,7 +328,7 @@ var IPTrie = Peer{Name: "phemmer/go-iptrie", Build: func(ps []netip.Prefix) Buil
 }}
 
 // GoTrees is a radix tree over net.IPNet.
-var GoTrees = Peer{Name: "infobloxopen/go-trees", Build: func(ps []netip.Prefix) Built {
+var GoTrees = Peer{Name: "infobloxopen/go-trees", Slow: true, Build: func(ps []netip.Prefix) Built {
 	t := iptree.NewTree()
 	for i, p := range ps {
 		t.InplaceInsertNet(ipNet(p), uint32(i))
@@ -348,7 +351,7 @@ type rangerEntry struct {
 func (e rangerEntry) Network() net.IPNet { return e.n }
 
 // CIDRanger is a path-compressed trie that returns all containing networks.
-var CIDRanger = Peer{Name: "yl2chen/cidranger", Build: func(ps []netip.Prefix) Built {
+var CIDRanger = Peer{Name: "yl2chen/cidranger", Slow: true, Build: func(ps []netip.Prefix) Built {
 	t := cidranger.NewPCTrieRanger()
 	for i, p := range ps {
 		if err := t.Insert(rangerEntry{*ipNet(p), uint32(i)}); err != nil {

@@ -38,6 +38,10 @@ func run(args []string, stderr io.Writer) int {
 	} else if err != nil || fs.NArg() > 0 {
 		return 2
 	}
+	if *most < 1 || *rounds < 1 {
+		fmt.Fprintln(stderr, "draw: -most and -rounds begin at 1")
+		return 2
+	}
 	if err := draw(*out, *most, *rounds, stderr); err != nil {
 		fmt.Fprintln(stderr, "draw:", err)
 		return 1
@@ -138,6 +142,7 @@ func figure(file, title, y, scenario string, all []bench.Result, value func(benc
 	}
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Add(plotter.NewGrid())
+	drawn := false
 	type line struct {
 		name    string
 		density float64
@@ -165,7 +170,7 @@ func figure(file, title, y, scenario string, all []bench.Result, value func(benc
 		if at == len(lines) {
 			lines = append(lines, line{name: name, density: r.Density})
 		}
-		if v := value(r); v > 0 {
+		if v := value(r); v > 0 && r.Routes > 0 {
 			lines[at].points = append(lines[at].points, plotter.XY{X: float64(r.Routes), Y: v})
 		}
 	}
@@ -186,6 +191,10 @@ func figure(file, title, y, scenario string, all []bench.Result, value func(benc
 		dots.Color, dots.Radius = g.Color, vg.Points(2)
 		p.Add(g, dots)
 		p.Legend.Add(l.name, g, dots)
+		drawn = true
+	}
+	if !drawn { // no table is small enough; a logarithmic axis needs points
+		return nil
 	}
 	if k := kernel[scenario]; k != nil {
 		s, err := plotter.NewScatter(k)
