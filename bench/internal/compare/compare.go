@@ -99,7 +99,7 @@ func Run(ctx context.Context, o Options, sections []Section) ([]Outcome, error) 
 // run runs one section and writes what it found.
 func (s Section) run(ctx context.Context, o Options, place string, pages []string) Outcome {
 	start := time.Now()
-	limit := max(10*time.Minute, 5*s.Takes)
+	limit := max(30*time.Minute, 5*s.Takes) // a busy machine is no failure
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	r := &Report{Options: o, ctx: limited, section: s.Name, place: place, begun: start, load: loadAverage(), pieces: map[string]string{}}
