@@ -125,7 +125,8 @@ type Card struct {
 
 // Open selects the OpenPGP application on the card behind t and reads its
 // application related data: two commands, three APDUs on cards that answer in
-// pieces. The Card owns t from then on, also when Open fails with an error;
+// pieces. A card that may have a KDF is also asked for its settings, unless
+// [WithKDF] tells them. The Card owns t from then on, also when Open fails with an error;
 // use [Card.Close].
 //
 // [ErrTerminated] means that the card must be activated first, see [Reset];
@@ -177,7 +178,19 @@ func (s *session) open(ctx context.Context) error {
 	if err := status("read application data", insGetData, sw); err != nil {
 		return err
 	}
-	return s.adopt(b)
+	if err := s.adopt(b); err != nil {
+		return err
+	}
+	if s.kdf == nil {
+		// Before the first PIN, so that its use is two commands; a card that
+		// gives nothing sensible here is asked again when a PIN is to go out.
+		var refused *StatusError
+		if _, err := s.readKDF(ctx); err != nil && !errors.As(err, &refused) && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrUnsupported) {
+			return err
+		}
+		s.infoAt = s.commands // nothing changed meanwhile
+	}
+	return nil
 }
 
 // le is what to ask for when more than 256 octets may come.

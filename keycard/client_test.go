@@ -88,7 +88,9 @@ func TestCommandBudget(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ok(k.SignRaw(t.Context(), []byte("x")))
+			if n := count(c, func() { ok(k.SignRaw(t.Context(), []byte("x"))) }); n != (counts{2, 2}) {
+				t.Errorf("first sign after open: %+v", n)
+			}
 			if a, b := c.Count(); (counts{a, b}) != v.coldSign {
 				t.Errorf("cold sign: %d commands, %d APDUs, want %+v", a, b, v.coldSign)
 			}

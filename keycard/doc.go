@@ -54,11 +54,11 @@
 // # Commands
 //
 // Round trips are what costs time on a real card, so they are counted
-// ([Card.Count]) and tested: Open takes two commands, a signature or decryption
-// after it two (the PIN and the operation; one while the PIN is verified),
-// everything from Open to the status at most eight, to the first signature
-// with [Card.KeyFor] four; one more on cards that may have a KDF, unless
-// [WithKDF] tells its settings. Long data goes in extended length or in chained parts,
+// ([Card.Count]) and tested: Open takes two commands, three on cards that may have a
+// KDF unless [WithKDF] tells its settings; a signature or decryption after it two
+// (the PIN and the operation; one while the PIN is verified), everything from
+// Open to the status at most eight, to the first signature with [Card.KeyFor]
+// four, or five with the question for a KDF. Long data goes in extended length or in chained parts,
 // by what the card says; answers in pieces are put together.
 //
 // # When to use it

@@ -16,7 +16,7 @@ import (
 func ExampleConfig() {
 	c := softcard.MustNew(softcard.Config{
 		Fault: func(ctx context.Context, n int, cmd []byte, process func([]byte) []byte) ([]byte, error) {
-			if n == 2 {
+			if n == 3 {
 				return nil, keycard.ErrRemoved
 			}
 			return process(cmd), nil
