@@ -38,13 +38,13 @@ func BenchmarkSnapshot(b *testing.B) {
 		layout Layout
 	}{{"compact", Compact}, {"fast", Fast}} {
 		s := tab.CompileWith(CompileOptions{Layout: l.layout})
-		b.Run(l.name, func(b *testing.B) {
+		b.Run("layout="+l.name+"/op=lookup", func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				v, _ := s.LookupKey(keys[i&1023])
 				sink += v
 			}
 		})
-		b.Run(l.name+"/batch", func(b *testing.B) {
+		b.Run("layout="+l.name+"/op=batch", func(b *testing.B) {
 			codes := make([]uint32, 1024)
 			for b.Loop() {
 				s.LookupCodes(keys, codes)
@@ -87,14 +87,14 @@ func BenchmarkCompile(b *testing.B) {
 func BenchmarkLive(b *testing.B) {
 	tab, keys := benchTable(b)
 	l := LiveOf(tab)
-	b.Run("lookup", func(b *testing.B) {
+	b.Run("op=lookup", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			v, _ := l.LookupKey(keys[i&1023])
 			sink += v
 		}
 	})
 	table := routegen.IPv4(100000, 1)
-	b.Run("update", func(b *testing.B) {
+	b.Run("op=update", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			p := table[i*7919%len(table)]

@@ -23,7 +23,7 @@ var benchFrames = []struct{ name, hex string }{
 func BenchmarkDecode(b *testing.B) {
 	for _, c := range benchFrames {
 		f := hexFrame(b, c.hex)
-		b.Run(c.name, func(b *testing.B) {
+		b.Run("frame="+c.name, func(b *testing.B) {
 			var m Message
 			b.ReportAllocs()
 			for b.Loop() {
@@ -39,7 +39,7 @@ func BenchmarkParity(b *testing.B) {
 		for i := range data {
 			data[i] = byte(i * 7)
 		}
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
+		b.Run("size="+strconv.Itoa(n), func(b *testing.B) {
 			b.SetBytes(int64(n))
 			for b.Loop() {
 				Remainder(data)
@@ -50,7 +50,7 @@ func BenchmarkParity(b *testing.B) {
 
 func BenchmarkRepair(b *testing.B) {
 	clean := hexFrame(b, "8d406b902015a678d4d220aa4bda")
-	b.Run("two bits", func(b *testing.B) {
+	b.Run("damage=two-bits", func(b *testing.B) {
 		for b.Loop() {
 			f := clean
 			f.Data[5] ^= 4
@@ -60,7 +60,7 @@ func BenchmarkRepair(b *testing.B) {
 			}
 		}
 	})
-	b.Run("hopeless", func(b *testing.B) {
+	b.Run("damage=hopeless", func(b *testing.B) {
 		f := clean
 		f.Data[5], f.Data[6], f.Data[7] = 1, 2, 3
 		for b.Loop() {
@@ -74,17 +74,17 @@ func BenchmarkRepair(b *testing.B) {
 func BenchmarkCPR(b *testing.B) {
 	p := LatLon{52.2572, 3.91937}
 	even, odd := CPREncode(p, CPRAirborne, false), CPREncode(p, CPRAirborne, true)
-	b.Run("encode", func(b *testing.B) {
+	b.Run("op=encode", func(b *testing.B) {
 		for b.Loop() {
 			CPREncode(p, CPRAirborne, true)
 		}
 	})
-	b.Run("global", func(b *testing.B) {
+	b.Run("op=global", func(b *testing.B) {
 		for b.Loop() {
 			CPRGlobal(even, odd, true, nil)
 		}
 	})
-	b.Run("local", func(b *testing.B) {
+	b.Run("op=local", func(b *testing.B) {
 		for b.Loop() {
 			CPRLocal(odd, p)
 		}

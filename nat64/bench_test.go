@@ -131,9 +131,9 @@ func benchPackets(b *testing.B, tr *Translator, h *VirtioHdr, packets [][]byte) 
 
 func direction(v6 bool) string {
 	if v6 {
-		return "64"
+		return "6to4"
 	}
-	return "46"
+	return "4to6"
 }
 
 func BenchmarkTranslate(b *testing.B) {
@@ -141,7 +141,7 @@ func BenchmarkTranslate(b *testing.B) {
 		for _, kind := range []string{"udp", "tcp", "echo"} {
 			for _, size := range []int{66, 576, 1480} {
 				for _, v6 := range []bool{true, false} {
-					b.Run(fmt.Sprintf("%s/%s/%d/%s", set.name, kind, size, direction(v6)), func(b *testing.B) {
+					b.Run(fmt.Sprintf("table=%s/kind=%s/size=%d/way=%s", set.name, kind, size, direction(v6)), func(b *testing.B) {
 						benchPackets(b, set.tr, nil, packetsFor(set, kind, size, v6))
 					})
 				}
@@ -156,7 +156,7 @@ func BenchmarkICMPError(b *testing.B) {
 	far6 := set.tr.Config().Prefix.Embed(benchFar)
 	for _, quote := range []int{28, 128, 1200} {
 		for _, v6 := range []bool{true, false} {
-			b.Run(fmt.Sprintf("%d/%s", quote, direction(v6)), func(b *testing.B) {
+			b.Run(fmt.Sprintf("quote=%d/way=%s", quote, direction(v6)), func(b *testing.B) {
 				var packets [][]byte
 				for i := range 64 {
 					h6, h4 := set.host(i * 100)
@@ -178,7 +178,7 @@ func BenchmarkSuperPacket(b *testing.B) {
 	set := benchSets(b)[1]
 	for _, kind := range []string{"udp", "tcp"} {
 		for _, v6 := range []bool{true, false} {
-			b.Run(kind+"/"+direction(v6), func(b *testing.B) {
+			b.Run("kind="+kind+"/way="+direction(v6), func(b *testing.B) {
 				packets := packetsFor(set, kind, 64000, v6)[:16]
 				gso := uint8(VirtioGSOUDPL4)
 				if kind == "tcp" {
@@ -239,7 +239,7 @@ func BenchmarkGopacket(b *testing.B) {
 	set := benchSets(b)[0]
 	for _, size := range []int{66, 1480} {
 		for _, v6 := range []bool{true, false} {
-			b.Run(fmt.Sprintf("%d/%s", size, direction(v6)), func(b *testing.B) {
+			b.Run(fmt.Sprintf("size=%d/way=%s", size, direction(v6)), func(b *testing.B) {
 				p := packetsFor(set, "udp", size, v6)[0]
 				f := gopacketFunc(set.tr.Config().Prefix, p, v6)
 				b.ReportAllocs()

@@ -1,6 +1,7 @@
 package radix6
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
@@ -42,7 +43,7 @@ func BenchmarkTree(b *testing.B) {
 		keys[i] = inside(r, ps[r.IntN(len(ps))])
 		addrs[i] = keys[i].addr()
 	}
-	b.Run("insert", func(b *testing.B) {
+	b.Run("op=insert", func(b *testing.B) {
 		tr := New[uint32](SourceOff)
 		for i := range b.N {
 			if i%len(ps) == 0 {
@@ -54,23 +55,24 @@ func BenchmarkTree(b *testing.B) {
 		b.ReportMetric(float64(s.Bytes)/float64(len(ps)), "B/route")
 		b.ReportMetric(float64(s.Live)/float64(len(ps)), "liveB/route")
 	})
-	for range 2 {
+	for _, packed := range []bool{false, true} {
 		for _, set := range []struct {
 			name string
 			n    int
 		}{{"hot", 1024}, {"cold", len(keys)}} {
-			b.Run(set.name, func(b *testing.B) {
+			name := fmt.Sprintf("op=lookup/keys=%s/packed=%v/with=", set.name, packed)
+			b.Run(name+"key", func(b *testing.B) {
 				for i := range b.N {
 					k := keys[i&(set.n-1)]
 					tr.LookupKey(k.hi, k.lo)
 				}
 			})
-			b.Run(set.name+"Addr", func(b *testing.B) {
+			b.Run(name+"addr", func(b *testing.B) {
 				for i := range b.N {
 					tr.Lookup(addrs[i&(set.n-1)])
 				}
 			})
-			b.Run(set.name+"Dependent", func(b *testing.B) {
+			b.Run(name+"dependent", func(b *testing.B) {
 				x := uint32(0)
 				for i := range b.N {
 					k := keys[(i+int(x&1))&(set.n-1)]

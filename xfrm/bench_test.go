@@ -88,7 +88,7 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 
 func BenchmarkBuildSA(b *testing.B) {
 	for name, s := range map[string]*SA{"plain": plainSA(b), "full": fullSA(b)} {
-		b.Run(name, func(b *testing.B) {
+		b.Run("sa="+name, func(b *testing.B) {
 			buf := make([]byte, 0, 4096)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -102,7 +102,7 @@ func BenchmarkBuildSA(b *testing.B) {
 
 func BenchmarkParseSA(b *testing.B) {
 	for name, s := range map[string]*SA{"plain": plainSA(b), "full": fullSA(b)} {
-		b.Run(name, func(b *testing.B) {
+		b.Run("sa="+name, func(b *testing.B) {
 			buf, err := AppendNewSA(nil, Header{}, s)
 			if err != nil {
 				b.Fatal(err)

@@ -188,7 +188,7 @@ func BenchmarkDecoder(b *testing.B) {
 	for i := range fr {
 		data = Append(data, &fr[i])
 	}
-	b.Run("read", func(b *testing.B) {
+	b.Run("op=read", func(b *testing.B) {
 		var d Decoder
 		n := 0
 		b.SetBytes(int64(len(data)))
@@ -197,7 +197,7 @@ func BenchmarkDecoder(b *testing.B) {
 			d.Feed(data, func(*modes.Frame) { n++ })
 		}
 	})
-	b.Run("write", func(b *testing.B) {
+	b.Run("op=write", func(b *testing.B) {
 		b.SetBytes(int64(len(data)))
 		b.ReportAllocs()
 		for b.Loop() {

@@ -27,10 +27,10 @@ func BenchmarkDemod(b *testing.B) {
 		}},
 	}
 	for _, in := range inputs {
-		b.Run(in.name, func(b *testing.B) {
+		b.Run("in="+in.name, func(b *testing.B) {
 			iq := in.iq(b)
 			for _, effort := range []demod.Effort{demod.EffortFast, demod.EffortDefault, demod.EffortMax} {
-				b.Run(effort.String(), func(b *testing.B) {
+				b.Run("effort="+effort.String(), func(b *testing.B) {
 					d, err := demod.New(demod.Config{Rate: in.rate, Effort: effort})
 					if err != nil {
 						b.Fatal(err)

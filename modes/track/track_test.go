@@ -489,7 +489,7 @@ func BenchmarkUpdate(b *testing.B) {
 		name string
 		n    int
 	}{{"1k", 1000}, {"20k", 20000}} {
-		b.Run(c.name, func(b *testing.B) {
+		b.Run("aircraft="+c.name, func(b *testing.B) {
 			frames := traffic(c.n)
 			tr := New(Config{})
 			now := epoch

@@ -317,7 +317,7 @@ func TestGatherLimits(t *testing.T) {
 
 func BenchmarkGather(b *testing.B) {
 	for _, n := range []int{18, 1440} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(fmt.Sprintf("payload=%d", n), func(b *testing.B) {
 			p := append([]byte{0x60, 0, 0, 0, 0, 0, protocolUDP, 63, 39: 1}, 1, 2, 3, 4, byte((n+8)>>8), byte(n+8), 1, 1)
 			p = append(p, make([]byte, n)...)
 			binary.BigEndian.PutUint16(p[4:], uint16(len(p)-40))

@@ -258,9 +258,9 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestOwnTable(t *testing.T) {
-	got := ownTable("goos: linux\npkg: signalbox.example/modes\nBenchmarkDecode/DF17-2 \t 10 \t 29.5 ns/op\t 0 B/op\t 0 allocs/op\n" +
-		"BenchmarkDecode/DF17-2 \t 10 \t 28.5 ns/op\t 0 B/op\t 0 allocs/op\nPASS\npkg: signalbox.example/modes/avr\nBenchmarkDecoder \t 1 \t 4200000 ns/op\t 239.4 MB/s\t 8 B/op\t 1 allocs/op\n")
-	for _, want := range []string{"| modes | Decode/DF17 | 28.5 ns |  | 0 |\n", "| modes/avr | Decoder | 4.20 ms | 239 MB/s | 1 |\n"} {
+	got := ownTable("goos: linux\npkg: signalbox.example/modes\nBenchmarkDecode/frame=DF17-2 \t 10 \t 29.5 ns/op\t 0 B/op\t 0 allocs/op\n" +
+		"BenchmarkDecode/frame=DF17-2 \t 10 \t 28.5 ns/op\t 0 B/op\t 0 allocs/op\nPASS\npkg: signalbox.example/modes/avr\nBenchmarkDecoder \t 1 \t 4200000 ns/op\t 239.4 MB/s\t 8 B/op\t 1 allocs/op\n")
+	for _, want := range []string{"| modes | Decode/frame=DF17 | 28.5 ns |  | 0 |\n", "| modes/avr | Decoder | 4.20 ms | 239 MB/s | 1 |\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
