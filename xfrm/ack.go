@@ -75,8 +75,8 @@ const (
 )
 
 // ParseAck reads an acknowledgement (MsgError) or the end of a dump (MsgDone,
-// which may carry an error too). It returns nil for success and the refusal
-// otherwise; a message that is neither gives a [*FormatError].
+// which may carry an error too). It returns nil for success and an
+// [*AckError] for a refusal; a message that is neither gives a [*FormatError].
 func ParseAck(m Message) error {
 	if m.Type != MsgError && m.Type != MsgDone {
 		return &FormatError{Type: m.Type, Err: ErrType}

@@ -2,9 +2,7 @@ package xfrm
 
 import "slices"
 
-// Constructors of algorithms whose parameters cannot be wrong. The key is
-// copied. A key of a wrong length gives a [*RuleError], which does not hold
-// it.
+// Constructors of algorithms whose parameters cannot be wrong.
 
 // AESGCM16 returns AES-GCM with an ICV of 128 bits (RFC 4106): a key of 16, 24
 // or 32 octets followed by a salt of 4.
@@ -56,24 +54,28 @@ func newCipher(name string, key []byte) (Algorithm, error) {
 	return a, nil
 }
 
-// HMACSHA256 returns HMAC-SHA-256 with the truncation of 128 bits that RFC
-// 4868 demands. The kernel by itself would take 96.
+// HMACSHA256 returns HMAC-SHA-256 with a key of 32 octets and the truncation
+// of 128 bits that RFC 4868 demands. The kernel by itself would take 96.
 func HMACSHA256(key []byte) (Auth, error) { return newAuth("hmac(sha256)", key, 32, 128) }
 
-// HMACSHA384 returns HMAC-SHA-384 with a truncation of 192 bits (RFC 4868).
+// HMACSHA384 returns HMAC-SHA-384 with a key of 48 octets and a truncation of
+// 192 bits (RFC 4868).
 func HMACSHA384(key []byte) (Auth, error) { return newAuth("hmac(sha384)", key, 48, 192) }
 
-// HMACSHA512 returns HMAC-SHA-512 with a truncation of 256 bits (RFC 4868).
+// HMACSHA512 returns HMAC-SHA-512 with a key of 64 octets and a truncation of
+// 256 bits (RFC 4868).
 func HMACSHA512(key []byte) (Auth, error) { return newAuth("hmac(sha512)", key, 64, 256) }
 
-// HMACSHA1 returns HMAC-SHA-1 with a truncation of 96 bits (RFC 2404), for old
-// peers.
+// HMACSHA1 returns HMAC-SHA-1 with a key of 20 octets and a truncation of 96
+// bits (RFC 2404), for old peers.
 func HMACSHA1(key []byte) (Auth, error) { return newAuth("hmac(sha1)", key, 20, 96) }
 
-// AESXCBC returns AES-XCBC-MAC with a truncation of 96 bits (RFC 3566).
+// AESXCBC returns AES-XCBC-MAC with a key of 16 octets and a truncation of 96
+// bits (RFC 3566).
 func AESXCBC(key []byte) (Auth, error) { return newAuth("xcbc(aes)", key, 16, 96) }
 
-// AESCMAC returns AES-CMAC with a truncation of 96 bits (RFC 4494).
+// AESCMAC returns AES-CMAC with a key of 16 octets and a truncation of 96 bits
+// (RFC 4494).
 func AESCMAC(key []byte) (Auth, error) { return newAuth("cmac(aes)", key, 16, 96) }
 
 func newAuth(name string, key []byte, size int, trunc uint32) (Auth, error) {
@@ -209,9 +211,9 @@ func checkAuth(a *Auth) error {
 }
 
 // NewInbound returns a copy of the state as an inbound one with a replay
-// window of so many packets, from 1 to 4096: SA_DIR is set to in. To go
-// without protection against replay, leave Replay at [NoReplayWindow] instead
-// of calling this. The copy shares the keys.
+// window of so many packets, from 1 to 4096 (else a [*RuleError]): SA_DIR is
+// set to in. To go without protection against replay, set Dir and leave Replay
+// at [NoReplayWindow] instead of calling this. The copy shares the keys.
 func NewInbound(s SA, window uint32) (SA, error) {
 	r, err := NewReplay(window)
 	if err != nil {

@@ -12,7 +12,9 @@ import (
 // Command is an `ip xfrm` or `ip link add` command as the message it sends.
 type Command struct {
 	Object string // "state", "policy" or "link"
-	Verb   string // in full: "add", "update", "delete", "get", "allocspi", "list", "deleteall", "flush", "count", "set", "setdefault", "getdefault"
+	// Verb in full: "add", "update", "delete", "get", "allocspi", "list",
+	// "deleteall", "flush", "count", "set", "setdefault" or "getdefault".
+	Verb string
 	// Type and Flags are what iproute2 puts into the netlink header.
 	Type  MsgType
 	Flags uint16
@@ -29,13 +31,13 @@ type Command struct {
 }
 
 // StateMatch restricts a dump of states: SAFilter in the kernel, the rest
-// afterwards with Match.
+// afterwards with Match. The zero value passes all.
 type StateMatch struct {
 	SAFilter
 	SPI   uint32 // 0: any
 	Mode  Opt[Mode]
-	ReqID uint32 // 0: any
-	Flags SAFlags
+	ReqID uint32  // 0: any
+	Flags SAFlags // the state has all of these
 }
 
 // Match reports whether the state passes the filter, what the kernel tests
@@ -51,7 +53,7 @@ func (f *StateMatch) Match(s *SA) bool {
 func within(p netip.Prefix, a netip.Addr) bool { return !p.IsValid() || p.Contains(a) }
 
 // PolicyMatch restricts a dump of policies, for which the kernel has no
-// filter: Match does it all.
+// filter: Match does it all. The zero value passes all.
 type PolicyMatch struct {
 	Sel      Selector // the prefixes contain those of the policy
 	Dir      Opt[Dir]
@@ -59,8 +61,8 @@ type PolicyMatch struct {
 	Type     Opt[PolicyType]
 	Action   Opt[Action]
 	Priority Opt[uint32]
-	Flags    PolicyFlags
-	NoSocket bool // leave out the policies of sockets
+	Flags    PolicyFlags // the policy has all of these
+	NoSocket bool        // leave out the policies of sockets
 }
 
 // Match reports whether the policy passes the filter.
@@ -80,9 +82,10 @@ func contains(outer, inner netip.Prefix) bool {
 }
 
 // Append appends the message that the command sends first, byte for byte
-// what iproute2 sends where it knows the command. A listing's or deleteall's
-// message is the dump request. FlagRequest and the other flags of iproute2
-// are added to h.Flags.
+// what iproute2 sends where it knows the command. That of a listing or of
+// deleteall is the dump request; the caller then applies [StateMatch.Match] or
+// [PolicyMatch.Match] to the answers and, for deleteall, deletes what passes.
+// FlagRequest and the other flags of iproute2 are added to h.Flags.
 func (c *Command) Append(b []byte, h Header) ([]byte, error) {
 	h.Flags |= c.Flags
 	switch r := c.Request.(type) {

@@ -90,7 +90,7 @@ const (
 	AttrKMAddress                           // struct xfrm_user_kmaddress
 	AttrAuthTrunc                           // struct xfrm_algo_auth
 	AttrMark                                // struct xfrm_mark
-	AttrTFCPad                              // u32
+	AttrTFCPad                              // u32 octets
 	AttrReplayESN                           // struct xfrm_replay_state_esn
 	AttrExtraFlags                          // u32
 	AttrProto                               // u8
@@ -99,11 +99,11 @@ const (
 	AttrOffload                             // struct xfrm_user_offload
 	AttrSetMark                             // u32
 	AttrSetMarkMask                         // u32
-	AttrIfID                                // u32
+	AttrIfID                                // u32 interface id
 	AttrMTimerThresh                        // u32 seconds
 	AttrSADir                               // u8
 	AttrNATKeepalive                        // u32 seconds
-	AttrSAPCPU                              // u32
+	AttrSAPCPU                              // u32 CPU
 	AttrIPTFSDropTime                       // u32 microseconds
 	AttrIPTFSReorderWin                     // u16 packets
 	AttrIPTFSDontFrag                       // flag
@@ -132,14 +132,14 @@ type Group uint32
 
 // Multicast groups.
 const (
-	GroupAcquire Group = 1 + iota
-	GroupExpire
-	GroupSA
-	GroupPolicy
-	GroupAEvents
-	GroupReport
-	GroupMigrate
-	GroupMapping
+	GroupAcquire Group = 1 + iota // [Acquire]
+	GroupExpire                   // [Expire] and [PolExpire]
+	GroupSA                       // [SAChange], and [Flush] of states
+	GroupPolicy                   // [PolicyChange], [Flush] of policies, [Default]
+	GroupAEvents                  // [AsyncEvent]
+	GroupReport                   // [Report]
+	GroupMigrate                  // [Migrate]
+	GroupMapping                  // [Mapping]
 )
 
 var groupNames = [...]string{"none", "acquire", "expire", "sa", "policy", "aevents", "report", "migrate", "mapping"}
@@ -220,10 +220,10 @@ type Mode uint8
 const (
 	Transport Mode = iota
 	Tunnel
-	RouteOptimization
-	InTrigger
-	BEET
-	IPTFS // RFC 9347, Linux 6.14
+	RouteOptimization // Mobile IPv6
+	InTrigger         // Mobile IPv6
+	BEET              // bound end-to-end tunnel
+	IPTFS             // RFC 9347, Linux 6.14
 )
 
 var modeNames = [...]string{"transport", "tunnel", "ro", "in_trigger", "beet", "iptfs"}
@@ -238,11 +238,12 @@ func (m Mode) String() string {
 // Dir is the direction of a policy.
 type Dir uint8
 
-// Policy directions. Sockets' own policies have the numbers from 3 on.
+// Policy directions. Policies of sockets have the numbers 3 (in), 4 (out) and
+// 5 (fwd).
 const (
-	In Dir = iota
-	Out
-	Fwd
+	In  Dir = iota // packets for this host
+	Out            // packets that leave
+	Fwd            // packets that are forwarded
 )
 
 func (d Dir) String() string {
@@ -290,7 +291,7 @@ type PolicyType uint8
 const (
 	PolicyMain PolicyType = 0
 	PolicySub  PolicyType = 1
-	PolicyAny  PolicyType = 255
+	PolicyAny  PolicyType = 255 // the kernel's own word for both
 )
 
 func (t PolicyType) String() string {
@@ -325,7 +326,7 @@ func (a Action) String() string {
 // Share says who may share the states of a template.
 type Share uint8
 
-// Share values.
+// Share values, by iproute2's names. The kernel stores and reports them.
 const (
 	ShareAny Share = iota
 	ShareSession
@@ -352,8 +353,8 @@ type Level uint8
 
 // Levels.
 const (
-	Required Level = 0
-	Use      Level = 1
+	Required Level = 0 // without a state the packet does not pass
+	Use      Level = 1 // without a state the template is skipped
 )
 
 func (l Level) String() string {
@@ -444,9 +445,9 @@ type EncapType uint16
 
 // Encapsulation types.
 const (
-	ESPInUDPNonIKE EncapType = 1
-	ESPInUDP       EncapType = 2
-	ESPInTCP       EncapType = 7
+	ESPInUDPNonIKE EncapType = 1 // the draft's form, with eight octets of zero before ESP
+	ESPInUDP       EncapType = 2 // RFC 3948
+	ESPInTCP       EncapType = 7 // RFC 8229
 )
 
 func (e EncapType) String() string {
@@ -486,15 +487,15 @@ func (a DefaultAction) String() string {
 // AEFlags say what an asynchronous event carries and why it was sent.
 type AEFlags uint32
 
-// Event flags.
+// Event flags: what is asked for or carried, then the cause of a notification.
 const (
-	AEReplayThresh AEFlags = 1 << iota
-	AEReplay
-	AELifetime
-	AETimerThresh
-	AECauseReplay
-	AECauseTimer
-	AECausePolicy
+	AEReplayThresh AEFlags = 1 << iota // ReplayThresh
+	AEReplay                           // Replay or ReplayESN
+	AELifetime                         // Lifetime
+	AETimerThresh                      // ETimerThresh
+	AECauseReplay                      // so many packets passed
+	AECauseTimer                       // so much time passed
+	AECausePolicy                      // somebody set the values
 )
 
 var aeFlagNames = []string{"replay-thresh", "replay", "lifetime", "timer-thresh", "cause-replay", "cause-timer", "cause-policy"}

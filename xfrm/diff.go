@@ -9,12 +9,11 @@ import (
 // Op is what a [Change] does.
 type Op uint8
 
-// Operations. Replace deletes a state and adds it anew, because the kernel
-// cannot change its keys or mode in place.
+// Operations.
 const (
 	OpAdd Op = iota
 	OpUpdate
-	OpReplace
+	OpReplace // of a state: delete and add, as the kernel cannot change keys and mode in place
 	OpDelete
 )
 
@@ -31,8 +30,8 @@ func (o Op) String() string {
 }
 
 // Change is one step from a set of states and policies to another. Exactly
-// one of SA and Policy is set: the wanted one, or the present one of a
-// deletion.
+// one of SA and Policy is set: for OpDelete the present entry, else the wanted
+// one.
 type Change struct {
 	Op     Op
 	SA     *SA
@@ -109,13 +108,13 @@ func larval(s *SA) bool {
 	return s.Proto.ipsec() && s.AEAD.Name == "" && s.Cipher.Name == "" && s.Auth.Name == "" && s.Comp.Name == ""
 }
 
-// Diff returns the changes that make have into want, fewest first of all, in
-// an order that leaves no gap: states are added and updated before the
-// policies that may need them, policies are replaced in place, and only then
-// policies and at last states go. A state whose keys change under the same
-// name is the one exception: it is deleted and added in two messages that
-// follow each other. Entries that are wanted twice are an error of the
-// caller: the last one counts.
+// Diff returns the fewest changes that make have into want, in an order that
+// leaves no gap: states are added and updated first, then policies are added
+// and replaced in place, then policies are deleted, and states at last. A
+// state whose keys or mode change under the same name is the one exception: it
+// is deleted and added, in two messages that follow each other. If an entry is
+// wanted twice the last one counts. The changes point to the entries of have
+// and want.
 func Diff(have, want Set, o DiffOptions) []Change {
 	var adds, policies, delPolicies, delStates []Change
 	if !o.IgnoreStates {
@@ -355,9 +354,10 @@ func Ignored(sent, reported *SA) []string {
 	return out
 }
 
-// AppendChange appends the messages of a change, one or, for a replacement,
-// two. seq is the sequence number of the first; the next free one is
-// returned.
+// AppendChange appends the messages of a change: one or, for OpReplace, two
+// with padding in between. h.Seq is the sequence number of the first; next is
+// the first that is free afterwards. After an error out may hold a part of the
+// change and must not be sent.
 func AppendChange(b []byte, h Header, c Change) (out []byte, next uint32, err error) {
 	switch {
 	case c.SA != nil && (c.Op == OpDelete || c.Op == OpReplace):

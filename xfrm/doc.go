@@ -74,6 +74,18 @@
 // Linux 6.12 refuses, and Check accepts unless told of that kernel, IP-TFS
 // (6.14), MIGRATE_STATE (7.2) and ESP in TCP where it is not compiled in.
 //
+// # Buffers
+//
+// AppendNewSA and the other functions that make a message append it to the
+// buffer that they are given, as the built-in append does. Between two messages
+// of one datagram call [Pad]. After an error they return the buffer as it was,
+// [AppendChange] excepted. The Parse methods copy what they keep; only [Message] and the
+// attributes of [Attrs] and [Message.Attributes] refer to the octets they were
+// found in. Parsing into the same value again reuses its memory.
+//
+// The functions that make an algorithm of a key ([AESGCM16], [HMACSHA256] and
+// so on) copy the key. A key of a wrong length gives a [*RuleError].
+//
 // # Secrets
 //
 // A [Key] prints as a placeholder in every format of package fmt and in JSON;

@@ -46,8 +46,9 @@ type Flush struct {
 	PolicyType PolicyType `json:"ptype,omitzero"`
 }
 
-// ParseEvent reads a notification into a new event. A message of another
-// kind is an error that wraps [ErrType].
+// ParseEvent reads a notification into a new event, which shares no memory
+// with the message. States in it may hold keys ([SA.ClearKeys]). A message of
+// another kind is an error that wraps [ErrType].
 func ParseEvent(m Message) (Event, error) {
 	switch m.Type {
 	case NewSA, UpdSA, DelSA:
@@ -112,8 +113,9 @@ func (f *Flush) Parse(m Message) error {
 }
 
 // Acquire asks a key manager for a state: a packet met a policy whose
-// template no state fulfils. The kernel has made a larval state, which the
-// answer fills: NEWSA or UPDSA with the same Seq.
+// template no state fulfils. The kernel has made a larval state. The answer is
+// a state with the same Seq, which takes its place: NEWSA where the peer chose
+// the SPI; where the kernel is to choose it, ALLOCSPI and then UPDSA.
 type Acquire struct {
 	Dst    netip.Addr `json:"dst"`
 	Src    netip.Addr `json:"src"`
@@ -130,7 +132,8 @@ type Acquire struct {
 	PCPU   Opt[uint32] `json:"pcpu,omitzero"` // the CPU to make a state for
 }
 
-// AppendAcquire appends the message, which only tests and simulators send.
+// AppendAcquire appends an ACQUIRE message, which only tests and simulators
+// send.
 func AppendAcquire(b []byte, h Header, a *Acquire) ([]byte, error) {
 	start := len(b)
 	b, d := begin(b, MsgAcquire, h, sizeAcquire)
@@ -230,8 +233,9 @@ type Expire struct {
 	Hard bool `json:"hard"`
 }
 
-// AppendExpire appends the message. As a request it makes the kernel expire
-// the state.
+// AppendExpire appends an EXPIRE message. As a request it makes the kernel
+// expire the state named by the addresses, SPI, protocol and mark: it notifies
+// the EXPIRE group and, if e.Hard is set, deletes the state.
 func AppendExpire(b []byte, h Header, e *Expire) ([]byte, error) {
 	start := len(b)
 	b, err := appendSA(b, MsgExpire, h, &e.SA, nil)
@@ -254,14 +258,15 @@ func (e *Expire) Parse(m Message) error {
 	return typed(e.SA.parse((*[sizeSA]byte)(m.Body), rest), MsgExpire)
 }
 
-// PolExpire tells that a limit of a policy was reached.
+// PolExpire tells that a limit of a policy was reached: a soft one, or a hard
+// one, and it is gone.
 type PolExpire struct {
 	Policy Policy `json:"policy"`
 	Hard   bool   `json:"hard"`
 }
 
-// AppendPolExpire appends the message. As a request it makes the kernel
-// expire the policy.
+// AppendPolExpire appends a POLEXPIRE message. As a request it makes the
+// kernel expire the policy: it notifies and, if e.Hard is set, deletes it.
 func AppendPolExpire(b []byte, h Header, e *PolExpire) ([]byte, error) {
 	start := len(b)
 	b, err := appendPolicy(b, MsgPolExpire, h, &e.Policy, e.Policy.Type != PolicyMain, nil)
@@ -284,8 +289,9 @@ func (e *PolExpire) Parse(m Message) error {
 	return typed(e.Policy.parse(m.Body, rest), MsgPolExpire)
 }
 
-// AsyncEvent is the replay state and current lifetime of a state, for backups
-// that must take over: GETAE asks for it, NEWAE sets it or notifies.
+// AsyncEvent is the replay state and current lifetime of a state, for a
+// standby host that must take over: GETAE asks for it, NEWAE sets it or
+// notifies.
 type AsyncEvent struct {
 	ID    SAID    `json:"id"` // Src and Mark included
 	Flags AEFlags `json:"flags,omitzero"`
@@ -294,8 +300,8 @@ type AsyncEvent struct {
 	Replay       Opt[ReplayState] `json:"replay,omitzero"`
 	ReplayESN    Replay           `json:"replay_esn,omitzero"` // present if Reported or not zero
 	Lifetime     Opt[Counters]    `json:"lifetime,omitzero"`
-	ReplayThresh Opt[uint32]      `json:"replay_thresh,omitzero"`
-	ETimerThresh Opt[uint32]      `json:"etimer_thresh_deciseconds,omitzero"`
+	ReplayThresh Opt[uint32]      `json:"replay_thresh,omitzero"`             // packets between events
+	ETimerThresh Opt[uint32]      `json:"etimer_thresh_deciseconds,omitzero"` // 100 ms each between events
 	IfID         uint32           `json:"if_id,omitzero"`
 	Dir          SADir            `json:"dir,omitzero"`
 	PCPU         Opt[uint32]      `json:"pcpu,omitzero"`
@@ -303,16 +309,17 @@ type AsyncEvent struct {
 
 // ReplayState is the replay state without extended sequence numbers.
 type ReplayState struct {
-	OSeq   uint32 `json:"oseq"`
-	Seq    uint32 `json:"seq"`
-	Bitmap uint32 `json:"bitmap"`
+	OSeq   uint32 `json:"oseq"`   // last sent
+	Seq    uint32 `json:"seq"`    // highest received
+	Bitmap uint32 `json:"bitmap"` // of the 32 packets up to Seq, which is the lowest bit
 }
 
-// AppendGetAE appends a request for the values that Flags select.
+// AppendGetAE appends a request for the values of the state e.ID that e.Flags
+// select. The kernel answers with NEWAE.
 func AppendGetAE(b []byte, h Header, e *AsyncEvent) ([]byte, error) { return appendAE(b, GetAE, h, e) }
 
-// AppendNewAE appends a request to set the values. The kernel demands
-// FlagReplace in the header, which is added.
+// AppendNewAE appends a request to set the values that are present in e. The
+// kernel demands FlagReplace in the header, which is added.
 func AppendNewAE(b []byte, h Header, e *AsyncEvent) ([]byte, error) {
 	h.Flags |= FlagReplace
 	return appendAE(b, NewAE, h, e)
@@ -425,7 +432,8 @@ type Mapping struct {
 	NewPort uint16     `json:"new_sport"`
 }
 
-// AppendMapping appends the message, which only tests and simulators send.
+// AppendMapping appends a MAPPING message, which only tests and simulators
+// send.
 func AppendMapping(b []byte, h Header, e *Mapping) ([]byte, error) {
 	start := len(b)
 	b, d := begin(b, MsgMapping, h, sizeMapping)
@@ -458,14 +466,15 @@ func (e *Mapping) Parse(m Message) error {
 	return nil
 }
 
-// Report tells of a packet that a Mobile IPv6 state should have covered.
+// Report tells of a packet that came with a Mobile IPv6 header (Route2 or HAO)
+// for which there is no state.
 type Report struct {
 	Proto Proto      `json:"proto"`
 	Sel   Selector   `json:"sel"`
 	CoA   netip.Addr `json:"coa,omitzero"`
 }
 
-// AppendReport appends the message, which only tests and simulators send.
+// AppendReport appends a REPORT message, which only tests and simulators send.
 func AppendReport(b []byte, h Header, r *Report) ([]byte, error) {
 	start := len(b)
 	b, d := begin(b, MsgReport, h, sizeReport)

@@ -89,3 +89,79 @@ func ExampleDiff() {
 	// update 10.1.0.0/16
 	// delete 10.2.0.0/16
 }
+
+// Answer the kernel's request for a state, as a key manager does.
+func ExampleAcquire() {
+	// What the kernel sends to the members of the ACQUIRE group.
+	src, dst := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	sel := xfrm.Selector{Src: netip.MustParsePrefix("10.1.0.1/32"), Dst: netip.MustParsePrefix("10.2.0.1/32")}
+	datagram, err := xfrm.AppendAcquire(nil, xfrm.Header{}, &xfrm.Acquire{
+		Src: src, Dst: dst, Proto: xfrm.ESP, Sel: sel, Seq: 17,
+		Policy: xfrm.Policy{Sel: sel, Dir: xfrm.Out, Templates: []xfrm.Template{{
+			Src: src, Dst: dst, Proto: xfrm.ESP, Mode: xfrm.Tunnel, ReqID: 6,
+		}}},
+	})
+	if err != nil {
+		panic(err)
+	}
+
+	for m, err := range xfrm.Messages(datagram) {
+		if err != nil {
+			panic(err)
+		}
+		e, err := xfrm.ParseEvent(m)
+		if err != nil {
+			panic(err)
+		}
+		a, ok := e.(*xfrm.Acquire)
+		if !ok {
+			continue
+		}
+		// Here the key exchange with the peer would give SPI and keys.
+		aead, err := xfrm.AESGCM16(make([]byte, 20))
+		if err != nil {
+			panic(err)
+		}
+		tmpl := a.Policy.Templates[0]
+		sa := xfrm.NewOutbound(xfrm.SA{
+			Src: a.Src, Dst: a.Dst, Proto: a.Proto, Mode: tmpl.Mode, ReqID: tmpl.ReqID,
+			SPI: 0x2000, AEAD: aead, Seq: a.Seq, // takes the larval state's place
+		})
+		fmt.Println(a.Src, a.Dst, a.Proto, tmpl.Mode, sa.Seq, sa.Check())
+	}
+	// Output: 192.0.2.1 192.0.2.2 esp tunnel 17 <nil>
+}
+
+// Move a tunnel to a new address of its near end: the policy's template and
+// the state that matches it.
+func ExampleMigrate() {
+	peer := netip.MustParseAddr("203.0.113.9")
+	g := xfrm.Migrate{
+		Policy: xfrm.PolicyID{
+			Sel: xfrm.Selector{Src: netip.MustParsePrefix("10.1.0.0/16"), Dst: netip.MustParsePrefix("10.2.0.0/16")},
+			Dir: xfrm.Out,
+		},
+		Migrations: []xfrm.Migration{{
+			OldSrc: netip.MustParseAddr("192.0.2.1"), OldDst: peer,
+			NewSrc: netip.MustParseAddr("198.51.100.1"), NewDst: peer,
+			Proto: xfrm.ESP, Mode: xfrm.Tunnel, ReqID: 6,
+		}},
+	}
+	// conn.Conn.Migrate sends this; the kernel tells the MIGRATE group the same.
+	msg, err := xfrm.AppendMigrate(nil, xfrm.Header{Flags: xfrm.FlagRequest | xfrm.FlagAck, Seq: 1}, &g)
+	if err != nil {
+		panic(err)
+	}
+	m, _, err := xfrm.FirstMessage(msg)
+	if err != nil {
+		panic(err)
+	}
+	var back xfrm.Migrate
+	if err := back.Parse(m); err != nil {
+		panic(err)
+	}
+	for _, x := range back.Migrations {
+		fmt.Println(m.Type, back.Policy.Dir, back.Policy.Sel.Dst, x.OldSrc, "->", x.NewSrc)
+	}
+	// Output: migrate out 10.2.0.0/16 192.0.2.1 -> 198.51.100.1
+}

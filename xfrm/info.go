@@ -127,23 +127,23 @@ func (i *SADInfo) Parse(m Message) error {
 	})
 }
 
-// Thresholds are prefix lengths: policies whose local and remote prefixes are
-// at least so long are hashed, the others are searched one by one.
+// Thresholds are prefix lengths in bits: policies whose local and remote
+// prefixes are at least so long are hashed, the others are searched one by one.
 type Thresholds struct {
 	Local  uint8 `json:"local"`
 	Remote uint8 `json:"remote"`
 }
 
-// SPDInfo counts the policies.
+// SPDInfo counts the policies, by direction.
 type SPDInfo struct {
 	In         uint32          `json:"in"`
 	Out        uint32          `json:"out"`
 	Fwd        uint32          `json:"fwd"`
-	SocketIn   uint32          `json:"socket_in"`
+	SocketIn   uint32          `json:"socket_in"` // of sockets
 	SocketOut  uint32          `json:"socket_out"`
 	SocketFwd  uint32          `json:"socket_fwd"`
-	Buckets    uint32          `json:"buckets"`
-	MaxBuckets uint32          `json:"max_buckets"`
+	Buckets    uint32          `json:"buckets"`     // of the hash table
+	MaxBuckets uint32          `json:"max_buckets"` // to which it may grow
 	Hash4      Opt[Thresholds] `json:"hthresh4,omitzero"`
 	Hash6      Opt[Thresholds] `json:"hthresh6,omitzero"`
 }

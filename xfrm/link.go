@@ -2,8 +2,7 @@ package xfrm
 
 import "net/netip"
 
-// rtnetlink message types and attributes that the virtual devices of IPsec
-// need.
+// What the virtual devices of IPsec need of rtnetlink.
 const (
 	// RTMNewLink is the type of the message that [AppendLink] builds, of the
 	// rtnetlink family.

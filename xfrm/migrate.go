@@ -2,8 +2,8 @@ package xfrm
 
 import "net/netip"
 
-// Migration moves the states and templates between two endpoints to new
-// ones.
+// Migration moves the states and templates of Proto, Mode and ReqID between
+// two endpoints to new ones. The new family may differ from the old one.
 type Migration struct {
 	OldSrc netip.Addr `json:"old_src"`
 	OldDst netip.Addr `json:"old_dst"`
@@ -51,17 +51,18 @@ func (g *Migration) get(d []byte) error {
 	return nil
 }
 
-// KMAddress tells the key manager from which addresses to talk after a
-// migration.
+// KMAddress tells key managers which addresses to use between themselves after
+// a migration. Both are of one family.
 type KMAddress struct {
 	Local  netip.Addr `json:"local"`
 	Remote netip.Addr `json:"remote"`
 }
 
-// Migrate moves a policy's templates and the states that match them, at most
+// Migrate moves a policy's templates and the states that match them to other
+// endpoints, such as those of a host that moved. The kernel takes 1 to
 // [MaxTemplates] migrations at once. It is both request and notification.
 type Migrate struct {
-	Policy     PolicyID       `json:"policy"` // by selector
+	Policy     PolicyID       `json:"policy"` // by selector; Index is not used
 	Migrations []Migration    `json:"migrations"`
 	KMAddress  Opt[KMAddress] `json:"kmaddress,omitzero"`
 	Encap      Encap          `json:"encap,omitzero"`   // new encapsulation; Type 0: unchanged
@@ -181,8 +182,8 @@ const (
 )
 
 // MigrateState moves one state, found by its name and mark, without touching
-// policies (Linux 7.2). The fields of the structure are taken as they are;
-// what the attributes leave out is inherited from the old state.
+// policies (Linux 7.2). NewSrc, NewDst, NewSel and NewReqID are taken as they
+// are; what the fields after them leave out is inherited from the old state.
 type MigrateState struct {
 	ID        SAID              `json:"id"` // Dst, SPI, Proto and Mark; Src is not used
 	NewSrc    netip.Addr        `json:"new_src"`
@@ -190,12 +191,12 @@ type MigrateState struct {
 	NewSel    Selector          `json:"new_sel,omitzero"`
 	NewReqID  uint32            `json:"new_reqid,omitzero"`
 	Flags     MigrateStateFlags `json:"flags,omitzero"`
-	Encap     Encap             `json:"encap,omitzero"`       // Type 0: inherit
-	Offload   Opt[Offload]      `json:"offload,omitzero"`     // absent: inherit
-	NewMark   Opt[Mark]         `json:"mark,omitzero"`        // absent: inherit
-	SetMark   Mark              `json:"output_mark,omitzero"` // zero: inherit
-	Keepalive Opt[uint32]       `json:"nat_keepalive_seconds,omitzero"`
-	MTimer    Opt[uint32]       `json:"mtimer_thresh_seconds,omitzero"`
+	Encap     Encap             `json:"encap,omitzero"`                 // Type 0: inherit
+	Offload   Opt[Offload]      `json:"offload,omitzero"`               // absent: inherit
+	NewMark   Opt[Mark]         `json:"mark,omitzero"`                  // absent: inherit
+	SetMark   Mark              `json:"output_mark,omitzero"`           // zero: inherit
+	Keepalive Opt[uint32]       `json:"nat_keepalive_seconds,omitzero"` // absent: inherit
+	MTimer    Opt[uint32]       `json:"mtimer_thresh_seconds,omitzero"` // absent: inherit
 }
 
 // AppendMigrateState appends a request to move one state.

@@ -973,17 +973,18 @@ func eachAttr(m MsgType, b []byte, f func(AttrType, []byte) error) error {
 	return nil
 }
 
-// SPIRequest asks the kernel to choose an SPI from Min to Max and to make a
-// larval state of it, which UPDSA later fills. 0 to 0 lets the kernel choose
-// for IPComp only.
+// SPIRequest asks the kernel to choose an SPI from Min to Max, both included,
+// and to make a larval state with it, which UPDSA later fills. With 0 for both
+// the kernel chooses the range, for IPComp only.
 type SPIRequest struct {
 	SA  SA     `json:"sa"`
 	Min uint32 `json:"min"`
 	Max uint32 `json:"max"`
 }
 
-// AppendAllocSPI appends the request. Of the state, only addresses, protocol,
-// mode, request id, sequence, mark and interface id matter.
+// AppendAllocSPI appends a request for an SPI, which the kernel answers with a
+// NEWSA message. Of the state, only addresses, protocol, mode, request id,
+// sequence, mark and interface id matter.
 func AppendAllocSPI(b []byte, h Header, r *SPIRequest) ([]byte, error) {
 	start := len(b)
 	b, err := appendSA(b, AllocSPI, h, &r.SA, nil)

@@ -246,9 +246,9 @@ type Algorithm struct {
 // Encap wraps ESP into UDP or TCP. Type 0 means no encapsulation.
 type Encap struct {
 	Type EncapType  `json:"type"`
-	Src  uint16     `json:"sport"` // source port
-	Dst  uint16     `json:"dport"` // destination port
-	Addr netip.Addr `json:"addr,omitzero"`
+	Src  uint16     `json:"sport"`         // source port
+	Dst  uint16     `json:"dport"`         // destination port
+	Addr netip.Addr `json:"addr,omitzero"` // original address of the peer (RFC 3948 section 3.1.2), mostly unset
 }
 
 // Offload asks a network device to do the work. The device is 0 for none
@@ -294,7 +294,7 @@ const (
 type Replay struct {
 	Window uint32     `json:"window"`         // packets, at most 4096
 	Form   ReplayForm `json:"form,omitzero"`  // ReplayAuto in almost every case
-	Words  uint32     `json:"words,omitzero"` // bitmap length; 0: the least that holds Window
+	Words  uint32     `json:"words,omitzero"` // bitmap length in words of 32 bits; 0: the least that holds Window
 	Seq    uint32     `json:"seq"`            // highest received
 	OSeq   uint32     `json:"oseq"`           // last sent
 	SeqHi  uint32     `json:"seq_hi"`         // upper half with ESN
