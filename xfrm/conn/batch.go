@@ -10,7 +10,9 @@ import (
 
 // Batch collects requests and sends many of them with one system call. Only
 // the last one of each send asks for an acknowledgement; the others are
-// acknowledged if they fail, and the kernel goes on with the next.
+// acknowledged if they fail, and the kernel goes on with the next. The batch
+// keeps each request, keys included, as a message of its own until Flush: the
+// values that were added may be changed meanwhile.
 type Batch struct {
 	c     *Conn
 	parts []*part
@@ -142,8 +144,8 @@ func (b *Batch) DeletePolicy(id *xfrm.PolicyID) error {
 
 // Flush sends all requests and empties the batch. It returns those that the
 // kernel refused, in their order, each with an [*xfrm.AckError]. The error is
-// about the transport: it means that it is not known what became of the rest
-// of the batch.
+// about the transport or the context: it means that it is not known what
+// became of the rest of the batch.
 func (b *Batch) Flush(ctx context.Context) ([]Failure, error) {
 	c := b.c
 	c.mu.Lock()
@@ -223,7 +225,10 @@ type ApplyOptions = xfrm.DiffOptions
 // Apply makes the kernel hold the wanted states and policies: it dumps what
 // there is, computes the least changes and sends them as one batch in an
 // order that leaves no gap, see [xfrm.Diff]. It returns the changes and, as
-// indexes into them, those that failed. With dry set nothing is sent.
+// indexes into them, those that the kernel refused; of an [xfrm.OpReplace] the
+// second half may be, and the state is then gone. If a change breaks a rule
+// nothing is sent. With dry set nothing is sent either. The changes point to
+// the wanted entries and to present ones, whose keys the caller clears.
 func (c *Conn) Apply(ctx context.Context, want xfrm.Set, o ApplyOptions, dry bool) ([]xfrm.Change, []Failure, error) {
 	var have xfrm.Set
 	var err error

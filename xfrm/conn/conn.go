@@ -14,12 +14,13 @@ import (
 )
 
 var (
-	// ErrLost means that the receive buffer overflowed and messages are gone.
+	// ErrLost means that the receive buffer overflowed and messages are gone:
+	// events, or the answers to requests, whose outcome is then not known.
 	ErrLost = errors.New("conn: receive buffer overflowed, messages were lost")
-	// ErrInterrupted means that a dump was changed under way every time it
-	// was tried.
+	// ErrInterrupted means that what was dumped changed under way in each of
+	// five tries.
 	ErrInterrupted = errors.New("conn: dump interrupted by changes")
-	// ErrClosed means that the connection was closed.
+	// ErrClosed means that the connection was closed. It is [os.ErrClosed].
 	ErrClosed = os.ErrClosed
 )
 
@@ -30,11 +31,12 @@ type Options struct {
 	NetNS int
 	// ReadBuffer and WriteBuffer are the socket's buffers in octets; 0 means 4
 	// MiB and 1 MiB. Without CAP_NET_ADMIN in the first user namespace the
-	// system's limits apply, and batches are cut to fit.
+	// system's limits apply, and batches are sent in parts that fit.
 	ReadBuffer, WriteBuffer int
 	// Unchecked sends requests without xfrm's Check.
 	Unchecked bool
-	// Kernel, if set, makes the checks those for one kernel.
+	// Kernel, unless zero, makes the checks those for this kernel, as
+	// [xfrm.SA.CheckOn] does.
 	Kernel xfrm.Kernel
 }
 
@@ -67,7 +69,8 @@ type Conn struct {
 	free   []*part // of batches, for reuse
 }
 
-// Dial opens a connection.
+// Dial opens a connection to the kernel. o may be nil. The error wraps
+// [errors.ErrUnsupported] where there is no XFRM.
 func Dial(o *Options) (*Conn, error) {
 	c := &Conn{in: make([]byte, datagram)}
 	if o != nil {
@@ -197,7 +200,7 @@ func (c *Conn) checkPolicy(p *xfrm.Policy) error {
 
 type header = xfrm.Header
 
-// AddSA creates a state. An existing one is EEXIST.
+// AddSA creates a state. If there is one of this name the error wraps EEXIST.
 func (c *Conn) AddSA(ctx context.Context, s *xfrm.SA) error {
 	if err := c.checkSA(s); err != nil {
 		return err
@@ -222,7 +225,7 @@ func (e *IgnoredError) Error() string {
 
 // AddVerifiedSA creates a state, reads it back and compares. If the kernel
 // left something out the state is deleted again and an [*IgnoredError] tells
-// what.
+// what. After any other error the state may exist.
 func (c *Conn) AddVerifiedSA(ctx context.Context, s *xfrm.SA) error {
 	if err := c.AddSA(ctx, s); err != nil {
 		return err
@@ -241,7 +244,7 @@ func (c *Conn) AddVerifiedSA(ctx context.Context, s *xfrm.SA) error {
 
 // UpdateSA fills a larval state or changes what can be changed in place:
 // limits, encapsulation, care-of address, selector, output mark, interface id.
-// The kernel keeps keys and mode as they are without a word.
+// The kernel keeps keys and mode as they are and does not say so.
 func (c *Conn) UpdateSA(ctx context.Context, s *xfrm.SA) error {
 	if err := c.checkSA(s); err != nil {
 		return err
@@ -249,12 +252,13 @@ func (c *Conn) UpdateSA(ctx context.Context, s *xfrm.SA) error {
 	return c.request(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendUpdSA(b, h, s) }, nil)
 }
 
-// DeleteSA deletes a state.
+// DeleteSA deletes a state. If there is none the error wraps ESRCH.
 func (c *Conn) DeleteSA(ctx context.Context, id *xfrm.SAID) error {
 	return c.request(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendDelSA(b, h, id) }, nil)
 }
 
-// SA returns one state.
+// SA returns one state. The caller clears its keys. If there is none the error
+// wraps ESRCH.
 func (c *Conn) SA(ctx context.Context, id *xfrm.SAID) (*xfrm.SA, error) {
 	s := new(xfrm.SA)
 	err := c.request(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendGetSA(b, h, id) }, s.Parse)
@@ -281,7 +285,8 @@ func (c *Conn) AllocSPI(ctx context.Context, r *xfrm.SPIRequest) (*xfrm.SA, erro
 	return s, nil
 }
 
-// FlushStates deletes all states of a protocol, or all of them (0).
+// FlushStates deletes all states of a protocol, or all of them (0). That there
+// are none is no error.
 func (c *Conn) FlushStates(ctx context.Context, p xfrm.Proto) error {
 	err := c.request(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendFlushSA(b, h, p), nil }, nil)
 	return emptyFlush(err)
@@ -297,7 +302,8 @@ func emptyFlush(err error) error {
 	return err
 }
 
-// AddPolicy creates a policy. An existing one is EEXIST.
+// AddPolicy creates a policy. If there is one of this name the error wraps
+// EEXIST.
 func (c *Conn) AddPolicy(ctx context.Context, p *xfrm.Policy) error {
 	if err := c.checkPolicy(p); err != nil {
 		return err
@@ -314,12 +320,12 @@ func (c *Conn) UpdatePolicy(ctx context.Context, p *xfrm.Policy) error {
 }
 
 // DeletePolicy deletes a policy. Use [xfrm.Policy.ID]: mark, interface id and
-// type are part of the name.
+// type are part of the name. If there is none the error wraps ENOENT.
 func (c *Conn) DeletePolicy(ctx context.Context, id *xfrm.PolicyID) error {
 	return c.request(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendDelPolicy(b, h, id) }, nil)
 }
 
-// Policy returns one policy.
+// Policy returns one policy. If there is none the error wraps ENOENT.
 func (c *Conn) Policy(ctx context.Context, id *xfrm.PolicyID) (*xfrm.Policy, error) {
 	p := new(xfrm.Policy)
 	err := c.request(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendGetPolicy(b, h, id) }, p.Parse)
@@ -330,7 +336,7 @@ func (c *Conn) Policy(ctx context.Context, id *xfrm.PolicyID) (*xfrm.Policy, err
 }
 
 // FlushPolicies deletes all policies of the types, main and sub if none is
-// named. The kernel flushes one type at a time.
+// named, one type after the other. That there are none is no error.
 func (c *Conn) FlushPolicies(ctx context.Context, types ...xfrm.PolicyType) error {
 	if len(types) == 0 {
 		types = []xfrm.PolicyType{xfrm.PolicyMain, xfrm.PolicySub}
@@ -358,8 +364,8 @@ func (c *Conn) SPDInfo(ctx context.Context) (xfrm.SPDInfo, error) {
 	return i, err
 }
 
-// SetThresholds sets the prefix lengths from which on policies are hashed,
-// each if present.
+// SetThresholds sets the prefix lengths in bits from which on policies are
+// hashed, each if present.
 func (c *Conn) SetThresholds(ctx context.Context, hash4, hash6 xfrm.Opt[xfrm.Thresholds]) error {
 	return c.request(ctx, func(b []byte, h header) ([]byte, error) {
 		return xfrm.AppendSetSPDInfo(b, h, hash4, hash6), nil
@@ -378,7 +384,7 @@ func (c *Conn) SetDefaults(ctx context.Context, d xfrm.Default) error {
 	return c.request(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendSetDefault(b, h, d), nil }, nil)
 }
 
-// AsyncEvent returns the values of a state that q.Flags select.
+// AsyncEvent returns the values of the state q.ID that q.Flags select.
 func (c *Conn) AsyncEvent(ctx context.Context, q *xfrm.AsyncEvent) (*xfrm.AsyncEvent, error) {
 	e := new(xfrm.AsyncEvent)
 	err := c.request(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendGetAE(b, h, q) }, e.Parse)
@@ -388,7 +394,8 @@ func (c *Conn) AsyncEvent(ctx context.Context, q *xfrm.AsyncEvent) (*xfrm.AsyncE
 	return e, nil
 }
 
-// SetAsyncEvent sets replay state, lifetime and thresholds of a state.
+// SetAsyncEvent sets those of replay state, lifetime and thresholds of a state
+// that are present in e.
 func (c *Conn) SetAsyncEvent(ctx context.Context, e *xfrm.AsyncEvent) error {
 	return c.request(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendNewAE(b, h, e) }, nil)
 }
@@ -405,7 +412,8 @@ func (c *Conn) MigrateState(ctx context.Context, g *xfrm.MigrateState) error {
 
 // Do carries out a command of iproute2's that sends one request and expects
 // no more than an acknowledgement: add, update, delete, flush and the like.
-// Listings and requests with an answer are errors.
+// Listings, requests with an answer and link commands give an error that wraps
+// [xfrm.ErrType].
 func (c *Conn) Do(ctx context.Context, cmd *xfrm.Command) error {
 	switch cmd.Type {
 	case xfrm.NewSA, xfrm.UpdSA, xfrm.DelSA, xfrm.NewPolicy, xfrm.UpdPolicy, xfrm.DelPolicy, xfrm.FlushSA, xfrm.FlushPolicy,
@@ -524,9 +532,9 @@ var native = binary.NativeEndian
 
 // States returns the states that the filter passes, which the kernel tests.
 // The SA is valid until the next step of the loop: copy what is to stay, or
-// use [Conn.AllStates]. Its keys are cleared at the end. The dump is taken
-// whole before the first state is returned, so that an interrupted one can be
-// repeated.
+// use [Conn.AllStates]. Its keys are cleared at the end. An error ends the
+// loop. The dump is in memory before the first state is returned, so that an
+// interrupted one can be repeated and the loop may use the connection.
 func (c *Conn) States(ctx context.Context, f xfrm.SAFilter) iter.Seq2[*xfrm.SA, error] {
 	return func(yield func(*xfrm.SA, error) bool) {
 		all, err := c.rawDump(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendDumpSA(b, h, f) })
@@ -552,7 +560,8 @@ func (c *Conn) States(ctx context.Context, f xfrm.SAFilter) iter.Seq2[*xfrm.SA, 
 
 // Policies returns all policies, main and sub, sockets' own included. The
 // Policy is valid until the next step of the loop: copy what is to stay, or
-// use [Conn.AllPolicies].
+// use [Conn.AllPolicies]. An error ends the loop. As with [Conn.States] the
+// loop may use the connection.
 func (c *Conn) Policies(ctx context.Context) iter.Seq2[*xfrm.Policy, error] {
 	return func(yield func(*xfrm.Policy, error) bool) {
 		all, err := c.rawDump(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendDumpPolicy(b, h), nil })

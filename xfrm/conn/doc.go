@@ -12,7 +12,7 @@
 // [Conn.Batch] sends many requests with few system calls and still tells
 // which of them failed and why; [Conn.Apply] makes a kernel hold a wanted set
 // of states and policies by the least number of messages, in an order that
-// leaves no gap; [Conn.Listen] receives events.
+// leaves no gap; [Listen] receives events.
 //
 // Requests that add or update are checked first by the rules of package xfrm,
 // see [Options.Unchecked]. Everything needs CAP_NET_ADMIN in the network
@@ -21,15 +21,22 @@
 //
 // # Units and byte order
 //
-// Values are those of package xfrm: host order, seconds, octets.
+// Values are those of package xfrm: host order, seconds, octets. What a method
+// is handed stays the caller's and may be changed when it returns; what it
+// returns belongs to the caller, except where it says otherwise. States that
+// come from the kernel hold keys: see [xfrm.SA.ClearKeys]. The buffers of a
+// connection are cleared of them.
 //
 // # Errors
 //
 // A refusal of the kernel is an [*xfrm.AckError] with its errno, the text of
 // its extended acknowledgement and the attribute that it points at;
-// errors.Is(err, syscall.EEXIST) works. [ErrLost] and [ErrInterrupted] tell
-// of a receive buffer that overflowed and of a dump that never was
-// consistent. Errors hold no key material.
+// errors.Is(err, syscall.EEXIST) works. What exists already is EEXIST; a state
+// that does not exist is ESRCH, a policy ENOENT. A value that breaks a rule is
+// an [*xfrm.RuleError] or [*xfrm.FormatError], and nothing was sent. [ErrLost]
+// tells of a receive buffer that overflowed, [ErrInterrupted] of a dump that
+// changes interrupted five times: it is repeated before that. Errors hold no
+// key material.
 //
 // # Concurrency
 //

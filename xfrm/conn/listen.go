@@ -9,18 +9,20 @@ import (
 	"signalbox.example/xfrm"
 )
 
-// AllGroups are the multicast groups of XFRM.
+// AllGroups returns the multicast groups of XFRM.
 func AllGroups() []xfrm.Group {
 	return []xfrm.Group{xfrm.GroupAcquire, xfrm.GroupExpire, xfrm.GroupSA, xfrm.GroupPolicy, xfrm.GroupAEvents, xfrm.GroupReport,
 		xfrm.GroupMigrate, xfrm.GroupMapping}
 }
 
 // Listen joins the groups, all of them if none is named, on a socket of its
-// own in the namespace of the options, and returns the events from then on.
-// The loop ends with the context. An event that cannot be parsed and an
-// overflow of the receive buffer ([ErrLost]) are errors after which the loop
-// may go on; any other error ends it. The socket is closed at the end of the
-// loop, or at the end of the context if the loop never began.
+// own in the namespace of the options, which may be nil, and returns the events
+// from then on, for one loop. Each event is new and belongs to the caller;
+// states in it may hold keys. The loop ends without an error when the context
+// ends. An event that cannot be parsed and an overflow of the receive buffer
+// ([ErrLost]) are errors after which the loop may go on; any other error ends
+// it. The socket is closed at the end of the loop, or at the end of the context
+// if the loop never began.
 func Listen(ctx context.Context, o *Options, groups ...xfrm.Group) (iter.Seq2[xfrm.Event, error], error) {
 	c, err := Dial(o)
 	if err != nil {
