@@ -12,7 +12,8 @@ type State struct {
 	Altitude Opt[int32]
 	// OnGround is the vertical status.
 	OnGround Opt[bool]
-	// GroundSpeed, IAS and TAS are in knots, Track and Heading in degrees.
+	// GroundSpeed, IAS and TAS are in knots. Track is in degrees from true
+	// north, Heading in degrees from magnetic north.
 	GroundSpeed, Track, Heading, IAS, TAS, Mach Opt[float64]
 	// VerticalRate is in feet a minute.
 	VerticalRate Opt[int32]

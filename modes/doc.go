@@ -13,6 +13,9 @@
 //		fmt.Println(m.Address, m.Callsign.V) // 406b90 EZY85MH
 //	}
 //
+// The second argument of Accept is a time, by which the filter forgets; a frame
+// without one, as here, may be judged by any clock: see [AddressFilter].
+//
 // From samples to aircraft, package by package:
 //
 //	IQ samples  -> modes/demod                -> Frame
@@ -21,7 +24,7 @@
 //	Frame       -> Decode                     -> Message
 //	Message     -> modes/track                -> aircraft, aircraft.json
 //	Frame, aircraft -> modes/avr, modes/beast, modes/sbs -> the network
-//	modes/synth makes samples on purpose
+//	modes/synth -> IQ samples, frames           for tests
 //
 // A position needs two frames ([CPRGlobal]) or a reference ([CPRLocal]);
 // package track keeps what that takes. A Comm-B message does not name its
@@ -45,8 +48,9 @@
 // Altitudes are feet, speeds knots, rates feet a minute, angles degrees
 // clockwise from north, as the messages have them; other units are named.
 // Time12 counts 12 MHz ticks. The first bit of a frame is the top bit of its
-// first byte. A value that a message does not carry is absent ([Opt]), never
-// zero.
+// first byte, and fields that are numbers of their own (the AC and ID of the
+// encoders, parity) have their first bit on top. A value that a message does not
+// carry is absent ([Opt]), never zero.
 //
 // # Errors
 //

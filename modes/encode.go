@@ -13,7 +13,8 @@ func newFrame(b []byte) (f Frame) {
 }
 
 // EncodeAllCall returns a DF11 reply with capability ca (0 to 7), or an
-// acquisition squitter when code is II 0.
+// acquisition squitter when code is II 0. The frames that this and the other
+// encoders return have no time and no signal level.
 func EncodeAllCall(ca uint8, addr uint32, code Interrogator) Frame {
 	f := newFrame([]byte{11<<3 | ca&7, byte(addr >> 16), byte(addr >> 8), byte(addr), 0, 0, 0})
 	overlay := uint32(code.Code & 15)
@@ -24,9 +25,9 @@ func EncodeAllCall(ca uint8, addr uint32, code Interrogator) Frame {
 	return f
 }
 
-// EncodeSurveillance returns a DF4 or DF5 reply: flight status fs, and the
-// 13-bit field ac from [EncodeAltitude], [EncodeGillham] or [EncodeSquawk].
-// Any other df is taken as 4.
+// EncodeSurveillance returns a DF4 or DF5 reply: flight status fs (0 to 7), and
+// the 13-bit field ac, for DF4 from [EncodeAltitude] or [EncodeGillham], for DF5
+// from [EncodeSquawk]. Any other df is taken as 4. DR and UM are 0.
 func EncodeSurveillance(df, fs uint8, ac uint16, addr uint32) Frame {
 	if df != 5 {
 		df = 4
@@ -36,8 +37,8 @@ func EncodeSurveillance(df, fs uint8, ac uint16, addr uint32) Frame {
 	return f
 }
 
-// EncodeCommB returns a DF20 or DF21 reply: as [EncodeSurveillance] with the
-// register mb. Any other df is taken as 20.
+// EncodeCommB returns a DF20 or DF21 reply: as [EncodeSurveillance], of DF4 and
+// DF5, with the register mb. Any other df is taken as 20.
 func EncodeCommB(df, fs uint8, ac uint16, mb [7]byte, addr uint32) Frame {
 	if df != 21 {
 		df = 20
@@ -47,8 +48,9 @@ func EncodeCommB(df, fs uint8, ac uint16, mb [7]byte, addr uint32) Frame {
 	return f
 }
 
-// EncodeAirAir returns a DF0 reply of an aircraft with an altitude code from
-// [EncodeAltitude]; onGround sets the vertical status, ri the reply information.
+// EncodeAirAir returns a DF0 reply with the altitude code ac from
+// [EncodeAltitude] or [EncodeGillham]; onGround sets the vertical status, ri (0
+// to 15) is the reply information.
 func EncodeAirAir(onGround bool, ri uint8, ac uint16, addr uint32) Frame {
 	f := newFrame([]byte{0, ri >> 1 & 7, ri&1<<7 | byte(ac>>8&0x1F), byte(ac), 0, 0, 0})
 	if onGround {
@@ -58,8 +60,8 @@ func EncodeAirAir(onGround bool, ri uint8, ac uint16, addr uint32) Frame {
 	return f
 }
 
-// EncodeLongAirAir returns a DF16 reply: as [EncodeAirAir] with the
-// coordination message mv.
+// EncodeLongAirAir returns a DF16 reply: as [EncodeAirAir] with the message MV,
+// ACAS coordination.
 func EncodeLongAirAir(onGround bool, ri uint8, ac uint16, mv [7]byte, addr uint32) Frame {
 	f := newFrame(append(append([]byte{16 << 3, ri >> 1 & 7, ri&1<<7 | byte(ac>>8&0x1F), byte(ac)}, mv[:]...), 0, 0, 0))
 	if onGround {
@@ -70,10 +72,12 @@ func EncodeLongAirAir(onGround bool, ri uint8, ac uint16, mv [7]byte, addr uint3
 }
 
 // EncodeSquitter returns a DF17 with capability ca (5 is airborne, 4 on the
-// ground) and the message me.
+// ground) and the message me, the ME field as the Encode functions below
+// return it.
 func EncodeSquitter(ca uint8, addr uint32, me [7]byte) Frame { return encodeES(17<<3|ca&7, addr, me) }
 
-// EncodeNonTransponder returns a DF18 with control field cf and the message me.
+// EncodeNonTransponder returns a DF18 with control field cf (0 to 7), which
+// says whose address addr is, and the message me.
 func EncodeNonTransponder(cf uint8, addr uint32, me [7]byte) Frame {
 	return encodeES(18<<3|cf&7, addr, me)
 }
@@ -84,9 +88,10 @@ func encodeES(head byte, addr uint32, me [7]byte) Frame {
 	return f
 }
 
-// EncodeIdentification returns the ME field of an identification. A category
-// outside A0 to D7 is taken as A0; characters that a callsign cannot have
-// become spaces.
+// EncodeIdentification returns the ME field of an identification, type codes 1
+// to 4. A category outside A0 to D7 is taken as A0. A callsign has eight
+// characters: a shorter one is padded with spaces, a longer one is cut, lower
+// case is raised, and characters that a callsign cannot have become spaces.
 func EncodeIdentification(c Category, callsign string) [7]byte {
 	tc := 0xE - uint64(c>>4)
 	if tc < 1 || tc > 4 {
@@ -96,8 +101,9 @@ func EncodeIdentification(c Category, callsign string) [7]byte {
 }
 
 // EncodeAirbornePosition returns the ME field of an airborne position of type
-// code 9 to 18 or 20 to 22; others are taken as 11. alt is in feet; p must be
-// of the kind CPRAirborne.
+// code 9 to 18 or 20 to 22; others are taken as 11. alt is in feet, and is sent
+// in steps of 25 ft as [EncodeAltitude] has them; p must be of the kind
+// CPRAirborne. Surveillance status, NIC supplement B and the T bit are 0.
 func EncodeAirbornePosition(typeCode uint8, alt Opt[int32], p CPR) [7]byte {
 	if typeCode < 9 || typeCode == 19 || typeCode > 22 {
 		typeCode = 11
@@ -135,9 +141,11 @@ func EncodeSurfacePosition(typeCode uint8, speed, track Opt[float64], p CPR) [7]
 }
 
 // EncodeVelocity returns the ME field of a velocity over ground, type code 19
-// subtype 1, or 2 when a component is above 1,021 kt: east and north in
-// knots, the vertical rate in feet a minute with its source, and the height
-// above the pressure altitude in feet.
+// subtype 1, or 2 when a component is above 1,021 kt: east and north in knots,
+// rate, the vertical rate in feet a minute, positive up, with its source, and
+// diff, the geometric height less the pressure altitude in feet. They are
+// rounded to steps of 1 kt (4 kt in subtype 2), 64 ft/min and 25 ft. What is
+// absent, or beyond the field, is sent as no information.
 func EncodeVelocity(east, north Opt[float64], rate Opt[int32], source AltitudeSource, diff Opt[int32]) [7]byte {
 	v := uint64(19)<<51 | 1<<48
 	unit := 1.0
@@ -161,7 +169,8 @@ func EncodeVelocity(east, north Opt[float64], rate Opt[int32], source AltitudeSo
 
 // EncodeAirspeed returns the ME field of an airspeed, type code 19 subtype 3,
 // or 4 above 1,021 kt: the heading in degrees and the speed in knots, true
-// when tas is set, indicated otherwise.
+// when tas is set, indicated otherwise. rate, source and diff are as in
+// [EncodeVelocity].
 func EncodeAirspeed(heading, speed Opt[float64], tas bool, rate Opt[int32], source AltitudeSource, diff Opt[int32]) [7]byte {
 	v, unit := uint64(19)<<51|3<<48, 1.0
 	if speed.V > 1021 {
@@ -205,14 +214,16 @@ func abs(n int32) int64 {
 	return int64(n)
 }
 
-// EncodeEmergency returns the ME field of type code 28 subtype 1.
+// EncodeEmergency returns the ME field of type code 28 subtype 1: an emergency
+// or priority status and the Mode A code.
 func EncodeEmergency(e Emergency, s Squawk) [7]byte {
 	return store56(28<<51 | 1<<48 | uint64(e&7)<<45 | uint64(EncodeSquawk(s))<<32)
 }
 
-// EncodeStatus returns the ME field of an operational status of version 2:
-// version, NIC supplement a, NACp, SIL, SDA, GVA and NICbaro are taken from s,
-// which must be an airborne one; absent fields are sent as 0.
+// EncodeStatus returns the ME field of an airborne operational status of
+// version 2, whatever s.Version and s.Surface say. From s it takes NICa, NACp,
+// SIL, SILPerSample, SDA, GVA, NICbaro, TCAS, RAActive, Ident, SingleAntenna,
+// ReceivesES and HeadingMagnetic; what is absent there is sent as 0.
 func EncodeStatus(s OperationalStatus) [7]byte {
 	bit := func(o Opt[bool], n int) uint64 {
 		if o.OK && o.V {

@@ -34,7 +34,8 @@ const (
 	// or of an address not heard lately ("repair").
 	RejectedRepair
 
-	// NumReasons is the number of reasons, for arrays of counters.
+	// NumReasons is the number of reasons, the length of an array of counters
+	// by reason.
 	NumReasons = iota
 )
 
@@ -79,10 +80,17 @@ const (
 // them, for a while. Frames with address parity, whose every bit pattern is
 // right for some address, are accepted only for those.
 //
-// It holds up to 16,384 addresses in 128 KiB and forgets the oldest of a set of eight
-// when it is full. Its methods allocate nothing and are safe for concurrent
-// use, so several receivers with a common clock may share one. The zero value is ready,
-// with the default window of 60 s. It must not be copied after first use.
+// The now of its methods is a time in ticks of 12 MHz, on a clock that all
+// callers share: [Frame.Time12] where frames have one, otherwise that of the
+// program, counted from its start (a third of a millisecond is fine enough). It
+// must stay below 2^51 ticks, five years: Unix time is too large, and where
+// time stands still no address is forgotten.
+//
+// It holds up to 16,384 addresses, in sets of eight by a hash of the address,
+// in 128 KiB. A new address in a full set displaces the oldest one there. Its
+// methods allocate nothing and are safe for concurrent use, so several
+// receivers with a common clock may share one. The zero value is ready, with
+// the default window of 60 s. It must not be copied after first use.
 type AddressFilter struct {
 	_      noCopy
 	window uint64 // in units of 4,096 ticks; 0 is the default
@@ -96,7 +104,7 @@ func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
 // NewAddressFilter returns an empty filter that forgets an address when no
-// clean frame has come from it for the window; 0 means 60 s.
+// clean frame has come from it for the window; 0 or less means 60 s.
 func NewAddressFilter(window time.Duration) *AddressFilter {
 	f := new(AddressFilter)
 	if window > 0 {
@@ -137,9 +145,9 @@ func possibleAddress(addr uint32) bool {
 	return addr&0xFFFFFF != 0 && addr&0xFFFFFF != 0xFFFFFF
 }
 
-// Seen reports whether the address was added within the window before now.
-// addr is a 24-bit ICAO address or an [Address.Key]; now is in ticks of
-// 12 MHz, on the clock of the Adds.
+// Seen reports whether the address was added less than the window away from
+// now, before or, where a stream has begun again, behind it. addr is a 24-bit
+// ICAO address or an [Address.Key].
 func (a *AddressFilter) Seen(addr uint32, now uint64) bool {
 	for i := range a.set(addr) {
 		e := a.set(addr)[i].Load()
@@ -150,8 +158,9 @@ func (a *AddressFilter) Seen(addr uint32, now uint64) bool {
 	return false
 }
 
-// Add notes that a clean frame of the address came at now, in ticks of
-// 12 MHz. Addresses 000000 and ffffff, which no aircraft has, are ignored.
+// Add notes that a clean frame of the address came at now. addr is a 24-bit
+// ICAO address or an [Address.Key]. Addresses 000000 and ffffff, which no
+// aircraft has, are ignored.
 func (a *AddressFilter) Add(addr uint32, now uint64) { a.put(addr, filterEntry(addr, now)) }
 
 // AddKnown notes an address that is taken as seen forever. At most eight such
@@ -205,8 +214,8 @@ func (a *AddressFilter) Reset() {
 // or CL 1 to 4 with SI 1-63. Annex 10 volume IV section 3.1.2.5.2.1.2.
 func validCode(r uint32) bool { return r < 0x50 && r != 0x10 }
 
-// Match says whether a frame is to be believed at the time now, in ticks of
-// 12 MHz. It changes nothing; see [AddressFilter.Learn]. The rules:
+// Match says whether a frame is to be believed at the time now. It changes
+// neither the filter nor the frame; see [AddressFilter.Learn]. The rules:
 //
 //   - DF17, DF18: remainder 0. With one repaired bit too; with more only when
 //     the address is known.

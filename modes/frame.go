@@ -9,8 +9,9 @@ import (
 // receiver knows about them. It is a plain value; copying it is cheap and
 // shares nothing. The zero value is an empty frame of no bits.
 type Frame struct {
-	// Time12 is the time of the first preamble pulse in ticks of 12 MHz
-	// since the start of the stream (the Beast convention).
+	// Time12 is the time of the first preamble pulse in ticks of 12 MHz since
+	// the start of the stream (the Beast convention). Frames of a feed have
+	// the clock of the receiver that made them. It is 0 without HasTime.
 	Time12 uint64
 	// Signal is the mean pulse power in dB relative to full scale; zero or
 	// below. It is meaningful only when HasSignal is set.
@@ -59,8 +60,9 @@ func ParseHex(s string) (Frame, error) {
 	return f, nil
 }
 
-// DF returns the downlink format, 0 to 24: the first five bits, where all
-// formats from 24 up (first two bits set) are 24.
+// DF returns the downlink format, 0 to 24: the first five bits, where all from
+// 24 up are 24, whose number has two bits only (Annex 10 volume IV section
+// 3.1.2.3.2.1).
 func (f *Frame) DF() uint8 {
 	df := f.Data[0] >> 3
 	if df >= 24 {
@@ -69,7 +71,8 @@ func (f *Frame) DF() uint8 {
 	return df
 }
 
-// Bytes returns the 7 or 14 bytes of the frame, aliasing f.Data.
+// Bytes returns the 7 or 14 bytes of the frame. They are those of f.Data:
+// what is written to them changes the frame.
 func (f *Frame) Bytes() []byte { return f.Data[:min(f.Bits/8, 14)] }
 
 // Remainder returns [Remainder] of the frame's bytes.
@@ -78,8 +81,8 @@ func (f *Frame) Remainder() uint32 { return Remainder(f.Bytes()) }
 // String returns the frame's lower-case hexadecimal digits.
 func (f *Frame) String() string { return hex.EncodeToString(f.Bytes()) }
 
-// Since returns the time since the start of the stream, Time12 as a duration
-// (rounded down to a nanosecond). It wraps after 292 years.
+// Since returns Time12 as a duration, the time since the start of the stream,
+// rounded down to a nanosecond. It wraps after 292 years.
 func (f *Frame) Since() time.Duration {
 	s, t := f.Time12/TicksPerSecond, f.Time12%TicksPerSecond
 	return time.Duration(s)*time.Second + time.Duration(t*250/3)

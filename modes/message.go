@@ -2,15 +2,17 @@ package modes
 
 import "math"
 
-// A Message is what a frame says, in the units of the names. [Decode] fills
-// it; a caller keeps one and decodes into it again and again. Every field but
-// DF and Address is absent unless the frame carries it.
+// A Message is what a frame says. Altitudes are in feet, speeds in knots,
+// vertical rates in feet a minute, angles in degrees. Fields that are said to
+// be a field of the standard (CA, FS, DR, ...) hold its number as it was sent.
+// [Decode] fills it; a caller keeps one and decodes into it again and again.
+// Every field but DF and Address is absent unless the frame carries it.
 type Message struct {
 	// DF is the downlink format, as [Frame.DF].
 	DF uint8
 	// Address is the transponder's address. For formats with address parity
-	// (DF0, 4, 5, 16, 20, 21, 24) it is the remainder: right only when an
-	// [AddressFilter] knows it.
+	// (DF0, 4, 5, 16, 20, 21, 24) it is the remainder, of the kind AddressICAO:
+	// right only when an [AddressFilter] knows it.
 	Address Address
 	// Interrogator is the code to which a DF11 replies.
 	Interrogator Opt[Interrogator]
@@ -43,7 +45,7 @@ type Message struct {
 	// ...: no information) is absent.
 	Callsign Opt[Callsign]
 	Category Opt[Category]
-	// Position is an encoded position; see [CPRGlobal].
+	// Position is an encoded position; see [CPRGlobal] and [CPRLocal].
 	Position Opt[CPR]
 	// NICb is the NIC supplement B of an airborne position (single antenna
 	// flag in versions 0 and 1). TimeSync is its T bit.
@@ -61,20 +63,21 @@ type Message struct {
 	// MB is the Comm-B message of DF20 and 21; see [InferCommB].
 	MB Opt[[7]byte]
 	// MD is one segment of an extended length message (DF24), KE tells
-	// whether it is an acknowledgement, ND is its number.
+	// whether it is an acknowledgement, ND (0 to 15) is its number. KE and ND
+	// mean something only with MD.
 	MD Opt[[10]byte]
 	KE bool
 	ND uint8
 }
 
-// A Velocity holds speeds in knots and angles in degrees clockwise from
-// north.
+// A Velocity holds speeds in knots and angles in degrees clockwise from north,
+// 0 up to but not including 360.
 type Velocity struct {
 	// GroundSpeed and Track are the motion over ground; a track without
 	// motion is absent.
 	GroundSpeed, Track Opt[float64]
-	// Heading is where the nose points; HeadingMagnetic tells whether it is
-	// from magnetic north, when that is known (TC 31).
+	// Heading is where the nose points. Whether it is from magnetic or true
+	// north is told by another message, [OperationalStatus.HeadingMagnetic].
 	Heading Opt[float64]
 	// IAS and TAS are the airspeeds.
 	IAS, TAS Opt[float64]
@@ -93,9 +96,10 @@ type Velocity struct {
 
 // An Interrogator is the code of the ground station that a DF11 replies to.
 type Interrogator struct {
-	// Code is II 0 to 15 or SI 1 to 63. II 0 is also an unsolicited squitter.
+	// Code is an II code, 0 to 15, or an SI code, 1 to 63. II 0 also stands
+	// for an acquisition squitter, which answers nobody.
 	Code uint8
-	// SI tells which of the two it is.
+	// SI is set for an SI code.
 	SI bool
 }
 
@@ -103,8 +107,8 @@ type Interrogator struct {
 // when the number of bits is not the format's, and m is then empty; and
 // [ErrParity] when the remainder of a DF11, 17 or 18 shows a wrong bit, or
 // [ErrFormat] for a format that is not in use; m then holds what the bits say
-// all the same. Frames with address parity cannot be checked here: see
-// [AddressFilter.Match].
+// all the same. Frames with address parity have no parity to check without
+// the address: see [AddressFilter.Match].
 //
 // Decode allocates nothing and keeps no reference to f.
 func Decode(f *Frame, m *Message) error {

@@ -55,7 +55,7 @@ func Parity(data []byte) uint32 {
 // Remainder returns the parity of a whole frame of 7 or 14 bytes exclusive-or
 // its last 24 bits: zero for a clean DF17 or DF18, the interrogator code for
 // DF11, the transponder's address for formats with address parity. A frame of
-// fewer than 3 bytes has remainder 0.
+// fewer than 3 bytes has remainder 0. Annex 10 volume IV section 3.1.2.3.3.
 func Remainder(frame []byte) uint32 {
 	t := &parityTables
 	switch len(frame) {
@@ -79,8 +79,8 @@ func Remainder(frame []byte) uint32 {
 // SetParity writes the parity field, the last three bytes, of a frame of 7 or
 // 14 bytes: the parity of the bytes before it exclusive-or overlay. The
 // overlay is 0 for DF17 and DF18, the interrogator code for DF11, and the
-// transponder's address for formats with address parity. Frames of fewer than
-// 3 bytes are left alone.
+// transponder's address for formats with address parity; only its lower 24
+// bits are used. Frames of fewer than 3 bytes are left alone.
 func SetParity(frame []byte, overlay uint32) {
 	n := len(frame) - 3
 	if n < 0 {

@@ -24,8 +24,8 @@ type Register struct {
 	Position Opt[CPR]
 	// DataLink is the capability report 1,0.
 	DataLink Opt[DataLinkCapability]
-	// GICB holds the 24 registers of 1,7 that the transponder serves, 0,5 in
-	// bit 23, as [GICBRegisters] lists them.
+	// GICB is the report 1,7: which of 24 registers the transponder serves, one
+	// bit each, 0,5 in bit 23. [GICBRegisters] lists them.
 	GICB Opt[uint32]
 	// Callsign is of 2,0.
 	Callsign Opt[Callsign]
@@ -87,8 +87,8 @@ type DataLinkCapability struct {
 var gicbRegisters = [24]BDS{0x05, 0x06, 0x07, 0x08, 0x09, 0x0A, 0x20, 0x21, 0x40, 0x41, 0x42, 0x43,
 	0x44, 0x45, 0x48, 0x50, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x5F, 0x60}
 
-// GICBRegisters appends to dst the registers that a report 1,7 declares, in
-// ascending order.
+// GICBRegisters appends to dst the registers that a report 1,7
+// ([Register.GICB]) declares, at most 24, in ascending order.
 func GICBRegisters(dst []BDS, gicb uint32) []BDS {
 	for i, r := range gicbRegisters {
 		if gicb>>(23-i)&1 != 0 {
@@ -138,8 +138,8 @@ func level(v uint64, status int) Opt[uint8] {
 }
 
 // DecodeRegister reads mb as the register code, without asking whether it is
-// that register: see [InferCommB]. ok is false for registers that are not
-// known here.
+// that register: see [InferCommB]. It knows 0,5 0,6 1,0 1,7 2,0 3,0 4,0 4,4 4,5
+// 5,0 5,3 and 6,0; ok is false for any other.
 func DecodeRegister(code BDS, mb [7]byte) (r Register, ok bool) {
 	return decodeRegister(code, load56(mb[:]))
 }

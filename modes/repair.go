@@ -64,16 +64,18 @@ func wrongBits(syndrome uint32, bits int) (n, a, b int) {
 	return 0, 0, 0
 }
 
-// Repair changes at most maxBits (1 or 2) bits of frame, in place, so that
-// its parity fits, and reports how many it changed. It does so only where the
-// parity says something without knowing the address: DF17 and DF18 of 14
-// bytes, and DF11 of 7 bytes, of which it changes one bit at most and only to
-// reach interrogator code 0. Formats with address parity (DF0, 4, 5, 16, 20,
-// 21, 24) are never repaired. The five bits of the format stay as they are;
-// see [RepairFormat].
+// Repair changes at most maxBits bits of frame, in place, so that its parity
+// fits, and reports how many it changed. maxBits is 1 or 2; less changes
+// nothing, more counts as 2. Repair works only where the parity says something
+// without knowing the address: DF17 and DF18 of 14 bytes, and DF11 of 7 bytes,
+// of which it changes one bit at most and only to reach interrogator code 0.
+// Formats with address parity (DF0, 4, 5, 16, 20, 21, 24) are never repaired.
+// The five bits of the format stay as they are; see [RepairFormat].
 //
-// ok is true when the frame is clean on return: bits is 0 for one that was
-// clean before. Otherwise the frame is unchanged and bits is 0.
+// ok is true when the frame is clean on return, for a DF11 with any
+// interrogator code that exists: bits is 0 for one that was clean before.
+// Otherwise the frame is unchanged and bits is 0. The first call makes a table
+// of 128 KiB, which all calls share.
 //
 // A repaired frame is weaker evidence than a clean one: of random frames
 // about one in 2,700 passes with two bits. See [AddressFilter.Match].

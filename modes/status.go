@@ -135,8 +135,8 @@ func (s *OperationalStatus) antenna(v uint32) {
 type TargetState struct {
 	// Version is 1 or 2.
 	Version uint8
-	// Altitude is the selected altitude in feet, AltitudeSource where it comes
-	// from.
+	// Altitude is the selected altitude in feet, AltitudeSource the system that
+	// it was selected on.
 	Altitude       Opt[int32]
 	AltitudeSource TargetSource
 	// QNH is the barometric setting in hPa (version 2).
@@ -238,7 +238,8 @@ func (m *Message) target(me uint64) {
 // and the NIC supplements a (type 31), b (the position itself) and c (type 31
 // on the surface). Version 0 has NUCp in place of NIC; the NIC given is the
 // one of like containment. rc is absent where it is unknown, ok false for
-// types that are no position. DO-260B table 2-14 and section 2.2.8.1.16.
+// types that are no position. Supplements that the version does not have are
+// ignored. DO-260B table 2-14 and section 2.2.8.1.16.
 func NIC(typeCode, version uint8, a, b, c bool) (nic uint8, rc Opt[float64], ok bool) {
 	known := func(nic uint8, metres float64) (uint8, Opt[float64], bool) { return nic, Some(metres), true }
 	const nm = 1852
