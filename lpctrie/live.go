@@ -33,14 +33,19 @@ type Live[V any] struct {
 // A View is what a [Live] had at one moment. It never changes; lookups in it
 // are as fast as in the Live. Keeping it keeps the values of that moment.
 type View[V any] struct {
-	groups   [256]*group[V] // by first octet, nil for no routes but the default
+	by4      [16]*slash4[V] // by four bits, nil for no routes but the default
 	fallback run1[V]        // the default route
 	version  uint64
 	routes   int
 }
 
-// A group is a /8.
-type group[V any] struct{ chunks [256]*chunk[V] } // by second octet
+// Between a View and the /16s are three steps of four bits, so that little has
+// to be copied for a change.
+type (
+	slash4[V any]  [16]*slash8[V]  // a /4
+	slash8[V any]  [16]*slash12[V] // a /8
+	slash12[V any] [16]*chunk[V]   // a /12
+)
 
 // A chunk is a /16 as the answers for its 256 /24s: runs of equal ones, where
 // each begins marked in bits. rank[i] is the number of runs before bits[i],
@@ -219,37 +224,74 @@ func (l *Live[V]) publish(next *View[V]) {
 	if i := l.t.exact(0, 32); i != 0 {
 		next.fallback = run1[V]{l.t.hot[i].val, 32}
 	}
-	for octet := range next.groups {
-		words := l.dirty[octet*4:][:4]
-		if words[0]|words[1]|words[2]|words[3] == 0 {
-			continue
+	for i := range l.dirty {
+		if l.dirty[i] != 0 { // the first of a /4: everything of it at once
+			n := i >> 6
+			next.by4[n] = l.refresh(next.by4[n], l.dirty[n<<6:][:64], uint32(n)<<12)
 		}
-		g := new(group[V])
-		if old := next.groups[octet]; old != nil {
-			*g = *old
-		}
-		for i, w := range words {
-			for ; w != 0; w &= w - 1 {
-				second := i*64 + bits.TrailingZeros64(w)
-				g.chunks[second] = l.rebuild(uint32(octet<<8|second), g)
-				words[i] &^= 1 << (second & 63)
-			}
-		}
-		if *g == (group[V]{}) {
-			g = nil
-		}
-		next.groups[octet] = g
 	}
 	l.now.Store(next)
 }
 
+// refresh returns a copy of a /4 with everything new that is dirty, and marks
+// it clean. The /4's first /16 is base.
+func (l *Live[V]) refresh(old *slash4[V], dirty []uint64, base uint32) *slash4[V] {
+	o := cloned(old)
+	for i := 0; i < len(dirty); i += 4 {
+		words := dirty[i:][:4]
+		if words[0]|words[1]|words[2]|words[3] == 0 {
+			continue
+		}
+		g := cloned(o[i>>2])
+		for n := range g {
+			now := words[n>>2] >> (n & 3 * 16) & 0xffff
+			if now == 0 {
+				continue
+			}
+			d := cloned(g[n])
+			g[n] = d // rebuild looks at neighbours
+			for ; now != 0; now &= now - 1 {
+				at := bits.TrailingZeros64(now)
+				second := n<<4 | at
+				d[at] = l.rebuild(base|uint32(i<<6|second), g)
+				words[second>>6] &^= 1 << (second & 63)
+			}
+			g[n] = unlessEmpty(d)
+		}
+		o[i>>2] = unlessEmpty(g)
+	}
+	return unlessEmpty(o)
+}
+
+// cloned returns a copy, an empty one of nothing.
+func cloned[T any](p *T) *T {
+	c := new(T)
+	if p != nil {
+		*c = *p
+	}
+	return c
+}
+
+// unlessEmpty returns nil for something that is all zero.
+func unlessEmpty[T comparable](p *T) *T {
+	var zero T
+	if *p == zero {
+		return nil
+	}
+	return p
+}
+
 // uniform returns a chunk that says r everywhere, for use in the /16 k: if
 // possible one from the neighbourhood.
-func (l *Live[V]) uniform(k uint32, r run1[V], g *group[V]) *chunk[V] {
+func (l *Live[V]) uniform(k uint32, r run1[V], g *slash8[V]) *chunk[V] {
 	const reach = 16
 	for other := max(int(k&255)-reach, 0); other < min(int(k&255)+reach, 256); other++ {
 		at := k&^255 | uint32(other)
-		c := g.chunks[other]
+		d := g[other>>4]
+		if d == nil {
+			continue
+		}
+		c := d[other&15]
 		if c == nil || len(c.runs) != 1 || c.runs[0].slen != r.slen || (at^k)<<16>>r.slen != 0 || l.dirty[at>>6]>>(at&63)&1 != 0 {
 			continue
 		}
@@ -261,9 +303,9 @@ func (l *Live[V]) uniform(k uint32, r run1[V], g *group[V]) *chunk[V] {
 	return &chunk[V]{bits: only, rank: ranks(only), runs: []run1[V]{r}}
 }
 
-// rebuild makes the chunk of a /16 in a group, nil if it has no routes but the
+// rebuild makes the chunk of a /16 in a /8, nil if it has no routes but the
 // default.
-func (l *Live[V]) rebuild(k uint32, g *group[V]) *chunk[V] {
+func (l *Live[V]) rebuild(k uint32, g *slash8[V]) *chunk[V] {
 	t := l.t
 	first := k << 16
 	cover := t.walkSearch(first, func(i uint32) bool {
@@ -368,15 +410,21 @@ func ranks(b [4]uint64) (r [4]uint16) {
 
 // find returns the answer for an address.
 func (v *View[V]) find(key uint32) *run1[V] {
-	g := v.groups[key>>24]
-	if g == nil {
-		return &v.fallback
+	if c := v.chunk(key); c != nil {
+		return v.in(c, key)
 	}
-	c := g.chunks[key>>16&255]
-	if c == nil {
-		return &v.fallback
+	return &v.fallback
+}
+
+func (v *View[V]) chunk(key uint32) *chunk[V] {
+	if o := v.by4[key>>28]; o != nil {
+		if g := o[key>>24&15]; g != nil {
+			if d := g[key>>20&15]; d != nil {
+				return d[key>>16&15]
+			}
+		}
 	}
-	return v.in(c, key)
+	return nil
 }
 
 func (v *View[V]) in(c *chunk[V], key uint32) *run1[V] {
@@ -469,10 +517,7 @@ func (v *View[V]) LookupBatch(as []netip.Addr, vs []V, oks []bool) int {
 				other |= 1 << i
 			}
 			keys[i&(batch-1)] = k
-			chunks[i&(batch-1)] = nil
-			if g := v.groups[k>>24]; g != nil {
-				chunks[i&(batch-1)] = g.chunks[k>>16&255]
-			}
+			chunks[i&(batch-1)] = v.chunk(k)
 		}
 		var answers [batch]*run1[V]
 		for i := range part {
