@@ -7,21 +7,21 @@ import (
 	"signalbox.example/modes"
 )
 
-// Format is how a receiver writes its samples, I before Q. Sixteen-bit and
-// longer values are little endian.
+// Format is how a receiver writes its samples, I before Q without anything
+// between. Sixteen-bit and longer values are little endian.
 type Format uint8
 
 // Sample formats. The zero value is UC8.
 const (
-	UC8     Format = iota // unsigned bytes, zero at 127.4 (RTL-SDR)
-	CS8                   // signed bytes (HackRF)
+	UC8     Format = iota // unsigned bytes, zero at 127.4, full scale 128 (RTL-SDR)
+	CS8                   // signed bytes, full scale 128 (HackRF)
 	SC16                  // signed 16 bits, full scale 32768
 	SC16Q11               // signed 16 bits, full scale 2048 (bladeRF)
 	CF32                  // 32-bit floating point, full scale 1.0
 	formats
 )
 
-// String returns the format's name in lower case.
+// String returns uc8, cs8, sc16, sc16q11 or cf32.
 func (f Format) String() string {
 	if f >= formats {
 		return fmt.Sprintf("format %d", uint8(f))
@@ -40,7 +40,8 @@ func (f Format) SampleBytes() int {
 	return 2
 }
 
-// ParseFormat is the inverse of [Format.String].
+// ParseFormat is the inverse of [Format.String]. Any other text is an error that
+// lists the formats.
 func ParseFormat(s string) (Format, error) {
 	for f := range formats {
 		if f.String() == s {
@@ -55,10 +56,10 @@ type Repair uint8
 
 // Repair modes. The zero value is RepairSoft.
 const (
-	RepairSoft Repair = iota // by the least reliable bits
+	RepairSoft Repair = iota // by the least reliable bits, see the package comment
 	RepairNone               // none
 	RepairOne                // up to one bit by parity alone, see [modes.Repair]
-	RepairTwo                // up to two
+	RepairTwo                // up to two bits by parity alone
 	repairs
 )
 
@@ -82,7 +83,8 @@ func (e Effort) String() string {
 	return [...]string{"default", "fast", "max"}[e]
 }
 
-// ParseEffort is the inverse of [Effort.String].
+// ParseEffort is the inverse of [Effort.String]. Any other text is an error that
+// lists the efforts.
 func ParseEffort(s string) (Effort, error) {
 	for e := range numEfforts {
 		if e.String() == s {
@@ -123,14 +125,17 @@ type Config struct {
 	Repair Repair
 	// Effort trades processor time for yield.
 	Effort Effort
-	// ModeAC reports Mode A/C replies too, see [Demodulator.OnModeAC].
+	// ModeAC looks for Mode A/C replies too and hands them to the function of
+	// [Demodulator.OnModeAC].
 	ModeAC bool
 	// Workers is the number of goroutines that search blocks of samples at
 	// the same time; 0 and 1 use the caller's only. The results are the same
-	// for any number, but come up to that many blocks later. More than four
-	// count as four.
+	// for any number, but come up to that many blocks later: a block is 16,384
+	// samples (8,192 with EffortMax), 7 ms at 2.4 Msps. More than four count
+	// as four; a negative number is an error.
 	Workers int
-	// Filter holds the addresses that are known. Receivers on one clock may
-	// share it. Nil means a filter of the Demodulator's own.
+	// Filter holds the addresses that are known, by the clock of Time12.
+	// Receivers on one clock may share it. Nil means a filter of the
+	// Demodulator's own, with a window of 60 s.
 	Filter *modes.AddressFilter
 }

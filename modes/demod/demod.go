@@ -9,8 +9,9 @@ import (
 	"signalbox.example/modes"
 )
 
-// A Demodulator turns samples into frames. It belongs to one goroutine at a
-// time; Workers are its own affair.
+// A Demodulator turns samples into frames. Make one with [New]; there is nothing
+// to close. It belongs to one goroutine at a time; the goroutines of
+// Config.Workers are its own affair.
 type Demodulator struct {
 	config Config
 	t      *template
@@ -87,9 +88,11 @@ func (d *Demodulator) restart(next int64) {
 }
 
 // Process takes the next bytes of the stream, any number of them, and calls
-// emit for each frame that is complete. The frame is valid only during the
-// call. Frames come in the order of their time, but one that waited for
-// confirmation comes late.
+// emit, which must not be nil, for each frame that has been found. It keeps
+// nothing of iq. Samples are searched block by block (see [Config.Workers]), so
+// frames come up to a block late; emit is called in this goroutine only. The
+// frame is valid only during the call: copy it to keep it. Frames come in the
+// order of their time, but one that waited for confirmation comes late.
 func (d *Demodulator) Process(iq []byte, emit func(*modes.Frame)) {
 	size := d.config.Format.SampleBytes()
 	if d.nPart > 0 {
@@ -189,8 +192,10 @@ func (d *Demodulator) work(emit func(*modes.Frame)) {
 	d.full = 0
 }
 
-// Flush decodes what is still buffered as if silence followed. The clock goes
-// on, so the next Process continues the stream with a gap in its search.
+// Flush decodes what is still buffered as if silence followed, and drops the
+// bytes of a sample that is not complete. The clock goes on, so the next Process
+// continues the stream with a gap in its search. emit is as in
+// [Demodulator.Process].
 func (d *Demodulator) Flush(emit func(*modes.Frame)) {
 	if r := d.resample; r != nil {
 		// Silence behind the last sample lets the filter run out.
@@ -218,8 +223,9 @@ func (d *Demodulator) Flush(emit func(*modes.Frame)) {
 	d.restart(end)
 }
 
-// Stats returns the counters. Blocks that workers have not searched yet are
-// not in them.
+// Stats returns the counters. Samples counts all that came in, the others what
+// was found in the blocks that have been searched. It may not be called while
+// Process or Flush runs, except from inside their calls of emit.
 func (d *Demodulator) Stats() Stats {
 	s := d.stats
 	s.Samples = uint64(d.input)
@@ -228,8 +234,8 @@ func (d *Demodulator) Stats() Stats {
 
 // Frames reads samples from r to its end and yields each frame; the frame is
 // valid until the next one. A read error, or [ErrTruncated] when the input
-// ends inside a sample, is yielded last, with a nil frame, after what could
-// be decoded.
+// ends inside a sample, or io.ErrNoProgress after a hundred reads of nothing, is
+// yielded last, with a nil frame, after what could be decoded.
 func (d *Demodulator) Frames(r io.Reader) iter.Seq2[*modes.Frame, error] {
 	return func(yield func(*modes.Frame, error) bool) {
 		buf := make([]byte, 1<<16)

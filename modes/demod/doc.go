@@ -65,15 +65,17 @@
 //     repaired in this way too, with a higher score and only behind an empty preamble.
 //   - The own shape, a least-squares fit of 15 taps to the frame's first
 //     decisions, gains 1 to 2 dB where pulses are smeared or reflected, and
-//     nothing, for 2 us, elsewhere. EffortFast leaves it out.
+//     nothing, for 2 us, elsewhere.
 //   - Subtraction (EffortMax) finds 96 of 100 replies under another 6 dB
 //     stronger, where there was one. It costs 4 to 8 us a frame.
 //   - Bare (EffortMax) costs nothing in noise and about 10 ns a sample in
 //     dense traffic. In a real recording it adds a tenth of all frames.
 //
-// EffortFast is meant for small computers, EffortMax for the best result that
-// a desktop delivers in real time. Measured yields, false frames and speeds
-// are in bench/demod of the repository.
+// EffortFast has the same stages as EffortDefault: fewer candidates pass its gate
+// and its preamble test, and its flips try 10 bits in place of 16 (EffortMax:
+// 18). It is meant for small computers, EffortMax for the best result that a
+// desktop delivers in real time. Measured yields and speeds are in bench, false
+// frames in bench/demod of the repository.
 //
 // # Certainty
 //

@@ -12,7 +12,7 @@ type ModeACReply struct {
 	// Signal is the mean pulse power in dB relative to full scale.
 	Signal float32
 	// Code holds the four octal digits A, B, C, D in four bits each, A in the
-	// highest: identity 1200 is 0x1200.
+	// highest, as [modes.Squawk] does: identity 1200 is 0x1200.
 	Code uint16
 	// SPI is the special position identification pulse, the pilot's IDENT.
 	SPI bool

@@ -3,15 +3,18 @@ package demod
 import "signalbox.example/modes"
 
 // Stats counts what came in, where candidates ended, and what was made of
-// them. All counters only grow.
+// them. All counters only grow. They add up:
+//
+//	Preambles = Covered + Shape + Data + Candidates
+//	Candidates + Scanned + Twice = Contrast + Format + Short + Again + Errors + readings
+//	readings = Frames + Duplicates + Elsewhere + the sum of Reasons
 type Stats struct {
-	// Samples and Blocks that were searched.
+	// Samples came in; Blocks of them were searched.
 	Samples, Blocks uint64
 
 	// Preambles is the number of times the gate found the energy of four
 	// preamble pulses, inside a frame that is certain twice the energy of
-	// its own. Each of them ends in exactly one of the counters from
-	// Covered to Errors, or is one of the readings.
+	// its own.
 	Preambles uint64
 	// Covered: what is left of a frame that was subtracted.
 	Covered uint64
@@ -19,9 +22,10 @@ type Stats struct {
 	Shape uint64
 	// Data: no pulse-position contrast in the first 24 bits.
 	Data uint64
-	// Candidates passed these tests.
+	// Candidates passed the tests of preamble and first bits.
 	Candidates uint64
-	// Scanned candidates were found by their bits, without a preamble.
+	// Scanned candidates were found by their bits, without a preamble
+	// (EffortMax).
 	Scanned uint64
 	// Contrast: not enough of it over 56 bits.
 	Contrast uint64
@@ -45,7 +49,8 @@ type Stats struct {
 	// shape, and after flipping the least reliable bits.
 	Energy, Matched, Trellis, Learnt, Flipped uint64
 
-	// Subtracted frames were taken out of the samples to find what they hid.
+	// Subtracted frames were taken out of the samples to find what they hid
+	// (EffortMax).
 	Subtracted uint64
 
 	// Frames were handed over, Repaired of them with flipped bits.
@@ -57,8 +62,8 @@ type Stats struct {
 	ModeAC uint64
 	// Duplicates of a frame at the same place were dropped.
 	Duplicates uint64
-	// Reasons counts readings that ended in no frame by the reason for their
-	// last hard decision.
+	// Reasons counts readings that ended in no frame, by the [modes.Reason]
+	// that rejected their last hard decision.
 	Reasons [modes.NumReasons]uint64
 }
 
