@@ -39,7 +39,7 @@ type Options struct {
 	// because GnuPG 2.2 would import none of them.
 	AllowMixedVersions bool
 	// MaxKeyFile is the largest set of keys for one address in octets; 0 means
-	// [MaxKeyFile]. Larger ones are a problem and not published.
+	// the constant [MaxKeyFile]. Larger ones are a problem and not published.
 	MaxKeyFile int
 	// Workers is the number of goroutines that verify and write; 0 means
 	// GOMAXPROCS.
@@ -102,8 +102,8 @@ func (p *problems) add(err error) {
 // Collect reads certs and keeps, for every address in the domain, the octets
 // to publish. What cannot be used is a problem (see [Collection.Problems]) and
 // does not stop the run: certificates with errors, bad self-signatures, keys
-// left out. Secret keys, errors of the context and of the temporary file do:
-// then the result is nil. Call Close in the end.
+// left out. Secret keys (the error wraps [ErrSecretKey]), errors of the context
+// and of the temporary file do: then the result is nil. Call Close in the end.
 func Collect(ctx context.Context, domain string, certs iter.Seq2[*Cert, error], o Options) (*Collection, error) {
 	return collect(ctx, domain, certs, o, nil)
 }
@@ -324,15 +324,16 @@ func (c *Collection) Problems() (list []error, count int) {
 // Close removes the temporary file. Entries stay valid.
 func (c *Collection) Close() error { return c.spool.close() }
 
-// Entry is what is published for one address.
+// Entry is what is published for one address. Its slices must not be changed;
+// the records that its methods make share Keys.
 type Entry struct {
 	Address Address
 	// Keys are the filtered octets of all keys, one after the other.
 	Keys []byte
 	// Fingerprints of these keys.
 	Fingerprints [][]byte
-	// StrictLabel is the label of the address by the letter of RFC 7929 if it
-	// differs from Address.DANELabel(), or "".
+	// StrictLabel is the label of the address by the letter of RFC 7929, as
+	// [StrictDANELabel] makes it, if it differs from Address.DANELabel(), or "".
 	StrictLabel string
 }
 

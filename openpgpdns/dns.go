@@ -30,9 +30,9 @@ const (
 )
 
 // DNS is a [Resolver] that asks one name server: over UDP, and over TCP when
-// the answer does not fit, as is usual for keys. It does not validate DNSSEC;
-// let the server do that. The zero value is not usable: Server must be set. It
-// may be used by several goroutines.
+// the answer does not fit, as is usual for keys. It does not validate DNSSEC:
+// ask a server that does, over a path that you trust. The zero value is not
+// usable: Server must be set. It may be used by several goroutines.
 type DNS struct {
 	// Server is the address of the name server, such as "127.0.0.1:53".
 	Server string

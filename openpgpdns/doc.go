@@ -42,7 +42,8 @@
 // come from strangers. What does not verify is reported and not published.
 //
 // [Collect] groups a ring by the addresses of a domain. [WKD] writes them as a
-// tree, changing only what has changed; [Entry] makes records of them.
+// tree, changing only what has changed; with [WKD.State], a file outside of the
+// tree, a run need not even read what has not. [Entry] makes records of them.
 //
 // [Check] tells before publication what GnuPG, Sequoia sq and browser clients
 // will ask for, what they would get, and why they might refuse it. [Client]
@@ -73,20 +74,22 @@
 // Use it to publish the keys of a domain from a program: many keys, repeated
 // runs, octets that equal gpg's, several ways to publish at once. For one key by
 // hand, gpg-wks-client --install-key writes the directory, and gpg with
-// --export-options export-dane the record. Sequoia's sq wkd generate is the better choice
-// where sq manages the keys anyway, and sq is a complete OpenPGP tool, which
-// this is not: it neither makes nor signs, encrypts or decrypts; for that take
-// github.com/ProtonMail/go-crypto or gopenpgp. For a key server that strangers
-// upload to, run Hagrid or Hockeypuck; for the mail protocol by which users
-// submit their keys, gpg-wks-server. hash-slinger makes and verifies
-// OPENPGPKEY records from a shell.
+// --export-options export-dane the record. Sequoia's sq wkd generate is the
+// better choice where sq manages the keys anyway. sq is a complete OpenPGP
+// tool, which this package is not: it neither makes keys nor signs, encrypts or
+// decrypts; for that take github.com/ProtonMail/go-crypto or gopenpgp. For a
+// key server that strangers upload to, run Hagrid or Hockeypuck; for the mail
+// protocol by which users submit their keys, gpg-wks-server. hash-slinger makes
+// and verifies OPENPGPKEY records from a shell.
 //
 // # Units and byte order
 //
 // Sizes and offsets are in octets, TTLs and signature lifetimes in seconds.
 // RDATA and keys are in wire form, integers big-endian. Fingerprints are 20
 // (version 4) or 32 octets (version 6). Names are absolute, in presentation
-// form with a final dot; domains of addresses have none.
+// form with a final dot; domains of addresses have none. The Append functions
+// append to the slice that they are given and return it, as the built-in append
+// does; after an error they return it as it was.
 //
 // # Errors
 //

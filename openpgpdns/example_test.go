@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"signalbox.example/openpgpdns"
@@ -184,14 +185,16 @@ func ExampleParseRecord() {
 	// openpgpdns: "a._openpgpkey.example.org.": bad record: line 1: not complete base64
 }
 
+// Publish a ring twice. With a state the second run need not read the files.
 func ExampleWKD_Update() {
-	root, err := os.MkdirTemp("", "wkd")
+	dir, err := os.MkdirTemp("", "wkd")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer os.RemoveAll(root)
-	w := openpgpdns.WKD{Root: root, Method: openpgpdns.Direct}
+	defer os.RemoveAll(dir)
+	root := filepath.Join(dir, "www") // what the web server serves as /
+	w := openpgpdns.WKD{Root: root, Method: openpgpdns.Direct, State: filepath.Join(dir, "state")}
 	for range 2 {
 		ring := open("alice")
 		report, err := w.Update(context.Background(), "example.org", openpgpdns.ReadCerts(ring))

@@ -12,8 +12,8 @@ import "time"
 // (of a version 6 key these hold its preferences and expiry), revocations by
 // others if the key names a revoker. Never kept: trust, marker and padding
 // packets, user IDs without a self-signature (anybody can add those), subkeys
-// without a binding signature. A signature counts as issued by
-// the primary key if it says so; [Cert.Verify] makes sure.
+// without a binding signature. A signature counts as issued by the primary key
+// if it says so; [Cert.Verify] makes sure.
 type Filter struct {
 	// Address, unless zero, keeps only the user IDs that contain it, and no
 	// user attributes, as those contain none.

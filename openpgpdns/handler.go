@@ -10,10 +10,11 @@ import (
 
 // Handler serves a Web Key Directory from the tree that [WKD] writes, both
 // layouts. fsys is the web root, such as os.DirFS(Root). It answers GET and
-// HEAD of key files, policy and submission-address, and nothing else: no
-// listing, no other file, however the path is spelled. The l parameter is not
-// needed. Keys come as application/octet-stream; every answer allows browsers
-// of all origins. Conditional and range requests work if the files can seek.
+// HEAD of key files, policy and submission-address, and OPTIONS, and nothing
+// else: no listing, no other file, however the path is spelled. The l parameter
+// is not needed. Keys come as application/octet-stream; every answer allows
+// browsers of all origins. Conditional and range requests work. Files that
+// cannot seek are read whole, up to 64 MiB.
 func Handler(fsys fs.FS) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

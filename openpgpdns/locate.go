@@ -41,13 +41,14 @@ func (m Mechanism) String() string {
 }
 
 // Client locates keys by mail address, with GnuPG's rules and limits. It may
-// be used by several goroutines.
+// be used by several goroutines. It checks no signatures: see [Cert.Verify].
 type Client struct {
 	// Resolver is needed by every mechanism.
 	Resolver Resolver
 	// HTTP fetches from Web Key Directories and PKA URLs. nil means a client
-	// that resolves through Resolver, with a timeout of 30 seconds. Redirects
-	// are followed only within a host and HTTPS, whatever CheckRedirect says.
+	// that resolves through Resolver, with a timeout of 30 seconds. At most
+	// three redirects are followed, within one host and scheme, whatever
+	// CheckRedirect says. Answers of more than [MaxKeyFile] octets are refused.
 	HTTP *http.Client
 	// SRV honours _openpgpkey._tcp records as GnuPG does; see [SRVTarget].
 	SRV bool
@@ -67,8 +68,9 @@ type Located struct {
 
 // Locate tries the mechanisms in order and returns what the first one that
 // finds a key found. Without mechanisms it tries WKD, DANE and CERT. The error
-// joins those of all mechanisms; it wraps [ErrNotFound] if any of them only
-// found nothing.
+// joins those of all mechanisms. It wraps [ErrNotFound] if at least one of them
+// got an answer without a usable key, and [ErrServer] or an error of the network
+// if one got no answer: both may be so.
 func (c *Client) Locate(ctx context.Context, a Address, mechanisms ...Mechanism) (Located, error) {
 	if len(mechanisms) == 0 {
 		mechanisms = []Mechanism{ByWKD, ByDANE, ByCERT}
@@ -214,7 +216,8 @@ func (c *Client) CERT(ctx context.Context, a Address) (Located, error) {
 }
 
 // PKA asks for the CERT IPGP record under _pka and fetches the key from its
-// URL. Only a key with the fingerprint of the record is returned.
+// URL, by HTTPS or HTTP. Only a key with the fingerprint of the record is
+// returned.
 func (c *Client) PKA(ctx context.Context, a Address) (Located, error) {
 	name, err := a.PKAName()
 	if err != nil {

@@ -42,7 +42,7 @@ type Record struct {
 // The error wraps [ErrNoUserID] if a certificate has no such user ID,
 // [ErrMixedVersions] for keys of versions 4 and 6 together (GnuPG 2.2 imports
 // neither of them then), [ErrName] if the owner name is too long, [ErrTooLarge]
-// if no DNS answer could hold the record.
+// if no DNS answer could hold the record, [ErrNotFound] if certs is empty.
 func OPENPGPKEY(a Address, f Filter, certs ...*Cert) (Record, error) {
 	name, err := a.DANEName()
 	if err != nil {
@@ -72,8 +72,9 @@ func CERTPGP(a Address, f Filter, certs ...*Cert) (Record, error) {
 
 // CERTIPGP makes the CERT record with certificate type IPGP of an address,
 // under the owner name that GnuPG's PKA used: the fingerprint, 20 or 32 octets,
-// and the URL of the key or "" (RFC 4398 section 2.1). GnuPG 2.1 and 2.2 fetch
-// the key from the URL; 2.3 and later know no PKA.
+// and the URL of the key or "" (RFC 4398 section 2.1). A fingerprint of another
+// length, and a URL that is not printable ASCII, give [ErrRecord]. GnuPG 2.1 and
+// 2.2 fetch the key from the URL; 2.3 and later know no PKA.
 func CERTIPGP(a Address, fingerprint []byte, url string) (Record, error) {
 	name, err := a.PKAName()
 	if err != nil {

@@ -36,14 +36,15 @@ type WKD struct {
 	// Prune removes the files of addresses that the ring no longer has. It is
 	// not done, and the Report says so, if a part of the ring could not be read.
 	Prune bool
-	// State, unless "", is a file in which a run notes what it wrote, outside of
-	// Root, since it tells the hashes of all addresses. With it the next run
-	// need not read files that nobody touched since: their size, inode number
-	// and change time show it. A state that is missing, damaged or of another
-	// directory costs time and nothing else. What others change while a run
-	// is going on may go unnoticed, as may what a crash of the system did to
-	// files: remove the state after one. It helps on Linux; elsewhere all files
-	// are read, as they are without it.
+	// State, unless "", names a file in which a run notes, for each key file,
+	// the SHA-256 of its octets and its size, inode number and change time. The
+	// next run does not read files of which these are the same. It takes a file
+	// of its own for each directory, outside of Root, since it tells the hashes
+	// of all addresses: inside, the run fails with [fs.ErrInvalid]. A state that
+	// is missing, damaged or of another directory costs time and nothing else.
+	// What others change while a run is going on may go unnoticed, and what a
+	// crash of the system did to files too: remove the state after one. It
+	// helps on Linux; elsewhere all files are read, as without it.
 	State string
 	// Options select what is published.
 	Options Options
@@ -56,8 +57,9 @@ type WKD struct {
 type Report struct {
 	// Certificates read without error, and addresses with their own file.
 	Certificates, Addresses int
-	// Files of keys that were written, that had the right content already,
-	// and that were removed. Policy and submission-address do not count.
+	// Key files that were written, that had the right content already (read,
+	// or known from [WKD.State]), and that were removed. Policy and
+	// submission-address do not count.
 	Written, Unchanged, Removed int
 	// PruneSkipped: pruning was asked for but the ring was not read in full.
 	PruneSkipped bool
@@ -69,10 +71,11 @@ type Report struct {
 
 // Update makes the directory of the domain hold the keys in certs. The result
 // depends on the input alone. Files that have the right content are not
-// touched; others are written under a temporary name, or on Linux if they are
-// new without one, and then put in place, so that a server never sees half a
-// file. A directory of keys that is not there yet appears when it is complete.
-// Nothing is written before certs has been read to the end; see [Collect] for what ends a run and what is only a problem.
+// touched. Others are written under a temporary name, or on Linux, where they
+// are new, without any, and then put in place, so that a server never sees half
+// a file. A directory hu that is not there yet appears when it is complete.
+// Nothing is written before certs has been read to the end; see [Collect] for
+// what ends a run and what is only a problem.
 func (w WKD) Update(ctx context.Context, domain string, certs iter.Seq2[*Cert, error]) (Report, error) {
 	var ahead *lookAhead
 	var isNew func(int, [20]byte)

@@ -41,7 +41,7 @@ func ParseRecord(s string) (Record, error) {
 // section 5) and passes over all others. origin completes relative names until
 // a $ORIGIN line; it may be empty. $INCLUDE and $GENERATE are errors. After an
 // error, which names the line, parsing goes on with the next entry if that can
-// be found.
+// be found. An entry may take 512 KiB of text.
 func ParseZone(r io.Reader, origin string) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		z := zoneReader{br: bufio.NewReaderSize(r, 32<<10), origin: origin, line: 1}
