@@ -18,7 +18,8 @@ const (
 	SourceADSB         // the aircraft itself
 )
 
-// A Field is one value of an aircraft with its age and source.
+// A Field is one value of an aircraft with its age and source. A value from a
+// better source keeps worse ones out for 15 s.
 type Field[T any] struct {
 	// V is the value, meaningful when Source is not SourceNone.
 	V T
@@ -68,7 +69,9 @@ func putOpt[T any](f *Field[T], v modes.Opt[T], source Source, now int64) bool {
 	return v.OK && put(f, v.V, source, now)
 }
 
-// An Aircraft is one row of the table. Fields may be read, not written.
+// An Aircraft is one row of the table. Fields may be read, not written. It
+// belongs to the Tracker: updates change it, and once the Tracker has forgotten
+// it nothing does.
 //
 // The order is that of use: what nearly every message touches comes first, so
 // that a large table costs few cache lines a message.
@@ -166,7 +169,8 @@ type arrival struct {
 	at   int64
 }
 
-// Signal returns the mean signal level in dBFS, absent when no message had one.
+// Signal returns the signal level in dBFS, a running mean of the power over about
+// eight messages, absent when no message had one.
 func (a *Aircraft) Signal() (o modes.Opt[float64]) {
 	if a.signal > 0 {
 		o = modes.Some(decibel(a.signal))
@@ -179,7 +183,8 @@ func (a *Aircraft) Signal() (o modes.Opt[float64]) {
 func (a *Aircraft) Source() Source { return kindSource(a.Address.Kind, a.kindAt != 0) }
 
 // State returns what is known of the aircraft at now, as a hint for
-// [modes.InferCommB]. Values older than 10 s are left out.
+// [modes.InferCommB]. Values older than 10 s are left out, but for Callsign and
+// GICB.
 func (a *Aircraft) State(now time.Time) modes.State {
 	n, limit := now.UnixNano(), int64(10*time.Second)
 	rate := a.BaroRate.fresh(n, limit)

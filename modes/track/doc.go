@@ -21,7 +21,8 @@
 //
 // Values have a source: what an aircraft says of itself (ADS-B) is not
 // overwritten by rebroadcasts (ADS-R), radar (TIS-B) or replies (Mode S)
-// while it is fresh.
+// for 15 s. A [Field] holds a value with its source and time; [Field.Fresh]
+// leaves out what is too old.
 //
 // # Units and byte order
 //

@@ -13,7 +13,8 @@ type Config struct {
 	// Reference is the receiver's position. With it, positions beyond MaxRange
 	// are refused and surface positions are found without an airborne one.
 	Reference modes.Opt[modes.LatLon]
-	// MaxRange is in nautical miles; 0 means 300.
+	// MaxRange is the greatest distance from Reference in nautical miles; 0
+	// means 300.
 	MaxRange float64
 	// Timeout forgets an aircraft that was not heard for so long; 0 means five
 	// minutes. The table may hold it a sixteenth longer.
@@ -23,20 +24,25 @@ type Config struct {
 	// the aircraft.
 	Expire time.Duration
 	// MaxAircraft bounds the table; 0 means 20,000. A new aircraft beyond it
-	// displaces the one that was silent longest.
+	// displaces a sixteenth of the table, those that were silent longest among
+	// the first to come.
 	MaxAircraft int
 	// DuplicateWindow is the time within which the same bits of the same
 	// aircraft are a duplicate; 0 means 20 ms, less than zero none.
 	DuplicateWindow time.Duration
-	// Filter judges frames in Update; nil means one of the Tracker's own.
-	// Frames must then come with the times of that filter's clock.
+	// Filter judges frames in Update; nil means one of the Tracker's own. Its
+	// clock is the now of Update, as Unix time in ticks of 12 MHz, not the
+	// Time12 of the frames: do not share it with a demodulator. The filter
+	// counts no further than five years, so by today's Unix time it forgets
+	// no address; where that matters, judge frames by a filter of your own and
+	// call [Tracker.Apply].
 	Filter *modes.AddressFilter
 }
 
 // Changes is a set of what a message changed.
 type Changes uint16
 
-// Changes.
+// What a message may change.
 const (
 	First     Changes = 1 << iota // first message of the aircraft
 	Duplicate                     // the same bits again: nothing else was changed
@@ -54,7 +60,8 @@ func (s Changes) Has(c Changes) bool { return s&c == c }
 
 // Stats counts what a Tracker did.
 type Stats struct {
-	// Messages were used; Rejected were not, by reason.
+	// Messages of accepted frames, duplicates included; Rejected frames by
+	// reason, of Update only.
 	Messages uint64
 	Rejected [modes.NumReasons]uint64
 	// Duplicates of messages.
@@ -70,7 +77,7 @@ type Stats struct {
 	Forgotten, Displaced uint64
 }
 
-// A Tracker keeps the table. Make one with New.
+// A Tracker keeps the table. Make one with [New]; there is nothing to close.
 type Tracker struct {
 	config  Config
 	filter  *modes.AddressFilter
@@ -112,8 +119,9 @@ func (t *Tracker) Stats() Stats { return t.stats }
 // Len returns the number of aircraft in the table.
 func (t *Tracker) Len() int { return len(t.list) }
 
-// All yields the aircraft in order of their first message. The table must not
-// be updated meanwhile.
+// All yields the aircraft in order of their first message, those that have been
+// silent for up to Config.Timeout included. The table must not be updated
+// meanwhile.
 func (t *Tracker) All() iter.Seq[*Aircraft] {
 	return func(yield func(*Aircraft) bool) {
 		for _, a := range t.list {
@@ -125,11 +133,12 @@ func (t *Tracker) All() iter.Seq[*Aircraft] {
 }
 
 // Get returns the aircraft of a key ([modes.Address.Key]), nil when there is
-// none.
+// none. It goes on to change with each update; see [Aircraft].
 func (t *Tracker) Get(key uint32) *Aircraft { return t.byKey[key] }
 
-// Update judges a frame, decodes it and puts it into the table. For a frame
-// that is not accepted the aircraft is nil.
+// Update judges a frame by Config.Filter, decodes it and puts it into the table
+// as heard at now. For a frame that is not accepted the aircraft is nil. It keeps
+// nothing of f.
 func (t *Tracker) Update(f *modes.Frame, now time.Time) (*Aircraft, Changes, modes.Reason) {
 	reason := t.filter.Accept(f, ticks(now))
 	if reason == modes.Accepted && modes.Decode(f, &t.message) != nil {
@@ -149,8 +158,9 @@ func ticks(now time.Time) uint64 {
 	return n/1000*12 + n%1000*12/1000
 }
 
-// Apply puts a frame into the table that the caller has judged and decoded
-// into m.
+// Apply puts a frame into the table that the caller has judged and decoded into
+// m, as heard at now. now should not go back; it may stand still. Apply keeps
+// nothing of f and m.
 func (t *Tracker) Apply(f *modes.Frame, m *modes.Message, now time.Time) (*Aircraft, Changes) {
 	n := now.UnixNano()
 	if every := int64(t.config.Timeout) / 16; n-t.swept > every || n < t.swept-every {
