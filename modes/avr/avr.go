@@ -9,7 +9,7 @@ import (
 	"signalbox.example/modes"
 )
 
-// ErrLine is returned for a line that is not a frame in AVR format.
+// ErrLine is returned by [Parse] for a line that is not a frame in AVR format.
 var ErrLine = errors.New("avr: not a frame in AVR format")
 
 // maxLine is the longest line: start, 12 digits of time, 2 of signal, 28 of
@@ -18,14 +18,14 @@ const maxLine = 1 + 12 + 2 + 28 + 1
 
 const upper = "0123456789ABCDEF"
 
-// Append appends a frame as a line, "*", the hexadecimal digits in upper case,
-// ";" and a line feed, to b.
+// Append appends a frame of 56 or 112 bits as a line, "*", the hexadecimal
+// digits in upper case, ";" and a line feed, to b. Time and signal are left out.
 func Append(b []byte, f *modes.Frame) []byte {
 	return appendHex(append(b, '*'), f)
 }
 
 // AppendTimed is [Append] in the form with time, "@" and 12 digits. A frame
-// without time is written with 0.
+// without time is written with 0; times are cut to 48 bits (271 days).
 func AppendTimed(b []byte, f *modes.Frame) []byte {
 	b = append(b, '@')
 	t := f.Time12
@@ -59,9 +59,10 @@ var nibbles = func() (t [256]byte) {
 
 func nibble(c byte) byte { return nibbles[c] }
 
-// Parse reads one line, without regard to space around it, into f. It returns
-// [ErrLine] and leaves f alone when the line is nothing known. Mode A/C replies
-// of four digits are not frames and return [ErrLine] too.
+// Parse reads one line that ends in a semicolon, without regard to space around
+// it, into f, and keeps nothing of line. It returns [ErrLine] and leaves f alone
+// when the line is nothing known. Mode A/C replies of four digits are not frames
+// and return [ErrLine] too.
 func Parse(line []byte, f *modes.Frame) error {
 	for len(line) > 0 && line[0] <= ' ' {
 		line = line[1:]
@@ -156,8 +157,9 @@ type Stats struct {
 // Stats returns the counters.
 func (d *Decoder) Stats() Stats { return d.stats }
 
-// Feed takes the next bytes and calls emit for each frame that is complete.
-// The frame is valid during the call. Feed allocates nothing.
+// Feed takes the next bytes, any number of them, and calls emit for each frame
+// that is complete. The frame is valid during the call. Feed keeps nothing of
+// data and allocates nothing.
 func (d *Decoder) Feed(data []byte, emit func(*modes.Frame)) {
 	for _, c := range data {
 		switch {
@@ -206,7 +208,8 @@ func (d *Decoder) finish(start byte, digits []byte, emit func(*modes.Frame)) {
 func (d *Decoder) Flush(emit func(*modes.Frame)) { d.Feed([]byte{'\n'}, emit) }
 
 // Frames reads r to its end and yields each frame, valid until the next one.
-// An error of r other than io.EOF is yielded last, with a nil frame.
+// An error of r other than io.EOF, or io.ErrNoProgress after a hundred reads of
+// nothing, is yielded last, with a nil frame.
 func (d *Decoder) Frames(r io.Reader) iter.Seq2[*modes.Frame, error] {
 	return func(yield func(*modes.Frame, error) bool) {
 		buf := make([]byte, 4096)

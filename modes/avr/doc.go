@@ -5,6 +5,8 @@
 //	@0123456789AB8D406B902015A678D4D220AA4BDA;     with 12 MHz time
 //	<0123456789AB7F8D406B902015A678D4D220AA4BDA;   with time and signal byte
 //
+// A colon is read as the star, and a per cent sign as the @.
+//
 // A [Decoder] takes bytes in any pieces, one at a time if need be, and finds
 // its way again after garbage:
 //
@@ -18,12 +20,13 @@
 // # Units and byte order
 //
 // Times are 12 hexadecimal digits, most significant first, in ticks of 12 MHz.
-// The signal byte is the amplitude, 255 at full scale.
+// Time 0 and the mark of multilateration results, ff004d4c4154, are no time. The
+// signal byte is the amplitude, 255 at full scale; 0 is no signal level.
 //
 // # Errors
 //
-// Parse and Frames return [ErrLine] and the errors of the reader. A Decoder
-// does not stop at a bad line but counts it.
+// [Parse] returns [ErrLine]. A [Decoder] does not stop at a bad line but counts it
+// in [Stats]; [Decoder.Frames] yields the errors of its reader only.
 //
 // # Concurrency
 //

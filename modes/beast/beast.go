@@ -22,9 +22,9 @@ const (
 	typeLong   = '3'
 )
 
-// Append appends a frame to b. A frame without time or signal is written with
-// 0 for it; times are cut to 48 bits (271 days). Frames of other lengths than
-// 56 and 112 bits append nothing.
+// Append appends a frame to b, 16 to 44 bytes with its escapes. A frame without
+// time or signal is written with 0 for it; times are 12 MHz ticks, cut to 48 bits
+// (271 days). Frames of other lengths than 56 and 112 bits append nothing.
 func Append(b []byte, f *modes.Frame) []byte {
 	kind := byte(typeShort)
 	switch f.Bits {
@@ -38,8 +38,8 @@ func Append(b []byte, f *modes.Frame) []byte {
 	return appendBody(b, f.Time12, f.HasTime, f.Signal, f.HasSignal, f.Bytes())
 }
 
-// AppendModeAC appends a Mode A/C reply, the code as in modes.Squawk (A4 A2
-// A1 in the top half byte and so on).
+// AppendModeAC appends a Mode A/C reply at a time in ticks of 12 MHz, the code
+// as in [modes.Squawk], one octal digit in each half byte, with signal 0.
 func AppendModeAC(b []byte, time12 uint64, code uint16) []byte {
 	b = append(b, escape, typeModeAC)
 	return appendBody(b, time12, true, 0, false, []byte{byte(code >> 8), byte(code)})
@@ -82,9 +82,11 @@ type Stats struct {
 
 // A Decoder finds frames in a stream of bytes. The zero value is ready.
 type Decoder struct {
-	// GPS tells that times are those of a Radarcape with GPS.
+	// GPS tells that times are those of a Radarcape with GPS; see the package
+	// comment.
 	GPS bool
-	// OnModeAC, when set, is called for Mode A/C replies.
+	// OnModeAC, when set, is called for Mode A/C replies with their time in
+	// ticks of 12 MHz, 0 for none, and their code as in [modes.Squawk].
 	OnModeAC func(time12 uint64, code uint16)
 
 	stats   Stats
@@ -101,8 +103,9 @@ type Decoder struct {
 // Stats returns the counters.
 func (d *Decoder) Stats() Stats { return d.stats }
 
-// Feed takes the next bytes and calls emit for each frame that is complete.
-// The frame is valid during the call. Feed allocates once, at its first call.
+// Feed takes the next bytes, any number of them, and calls emit for each Mode S
+// frame that is complete. The frame is valid during the call. Feed keeps nothing
+// of data. It allocates once, at its first call.
 func (d *Decoder) Feed(data []byte, emit func(*modes.Frame)) {
 	if d.levels == nil {
 		d.levels = new([256]float32)
@@ -195,7 +198,8 @@ func (d *Decoder) finish(emit func(*modes.Frame)) {
 }
 
 // Frames reads r to its end and yields each frame, valid until the next one.
-// An error of r other than io.EOF is yielded last, with a nil frame.
+// An error of r other than io.EOF, or io.ErrNoProgress after a hundred reads of
+// nothing, is yielded last, with a nil frame.
 func (d *Decoder) Frames(r io.Reader) iter.Seq2[*modes.Frame, error] {
 	return func(yield func(*modes.Frame, error) bool) {
 		buf := make([]byte, 1<<16)

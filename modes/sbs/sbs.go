@@ -19,7 +19,8 @@ var ErrLine = errors.New("sbs: not a BaseStation message")
 // Type is the kind of a message, 1 to 8, "MSG,n".
 type Type uint8
 
-// Types.
+// Types of messages, and the formats that they come from where more than one
+// would do.
 const (
 	Identification   Type = 1 // extended squitter identification
 	SurfacePosition  Type = 2
@@ -68,8 +69,9 @@ type Message struct {
 }
 
 // Fill sets s from a decoded message at the time now, with the position that
-// was found from it, if any. It reports whether there is a line to write:
-// other squitters than identification, position and velocity have none.
+// was found from it, if any ([modes.CPRGlobal], or package track). It reports
+// whether there is a line to write: other squitters than identification,
+// position and velocity have none.
 func (s *Message) Fill(m *modes.Message, position modes.Opt[modes.LatLon], now time.Time) bool {
 	*s = Message{Session: 1, AircraftID: 1, FlightID: 1, Address: m.Address, Generated: now, Logged: now}
 	switch m.DF {
@@ -116,7 +118,9 @@ func (s *Message) Fill(m *modes.Message, position modes.Opt[modes.LatLon], now t
 	return true
 }
 
-// Append appends the line, with carriage return and line feed, to b.
+// Append appends the line, with carriage return and line feed, to b. Speed and
+// track are rounded to whole numbers, positions to five decimals, times to
+// milliseconds.
 func (s *Message) Append(b []byte) []byte {
 	b = append(b, "MSG,"...)
 	b = strconv.AppendUint(b, uint64(s.Type), 10)
@@ -330,8 +334,10 @@ func callsign(c []byte, o *modes.Opt[modes.Callsign]) bool {
 const maxLine = 512
 
 // Messages reads r to its end and yields each message, valid until the next
-// one; with [ErrLine] and a nil message for each line that is none, after which
-// it goes on. An error of r other than io.EOF is yielded last.
+// one; with [ErrLine] and a nil message for each line that is none or is longer
+// than 512 bytes, after which it goes on. Empty lines are passed over. An error of
+// r other than io.EOF, or io.ErrNoProgress after a hundred reads of nothing, is
+// yielded last.
 func Messages(r io.Reader) iter.Seq2[*Message, error] {
 	return func(yield func(*Message, error) bool) {
 		var m Message
