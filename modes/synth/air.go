@@ -141,6 +141,6 @@ func (a *Air) Imbalance(gainDB, skew float64) {
 	}
 }
 
-// Cut removes the samples from index from to index to, as a receiver does
-// that drops a buffer.
+// Cut removes the samples IQ[from:to], as a receiver does that drops a buffer.
+// The indices are those of a slice; others panic.
 func (a *Air) Cut(from, to int) { a.IQ = append(a.IQ[:from], a.IQ[to:]...) }

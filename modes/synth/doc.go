@@ -9,9 +9,10 @@
 // receivers do to them:
 //
 //	air := synth.NewAir(2.4e6, 2400) // one millisecond
+//	me := [7]byte{0x20, 0x2c, 0xc3, 0x71, 0xc3, 0x2c, 0xe0} // or of a modes.Encode function
 //	frame := synth.Squitter(0x4b1a2c, 5, me)
 //	air.Add(synth.Signal{Frame: frame[:], Start: 200e-6, Amplitude: 0.3})
-//	air.Noise(rng, 6.0/128)
+//	air.Noise(rand.New(rand.NewPCG(1, 2)), 6.0/128) // of math/rand/v2
 //	iq := synth.AppendUC8(nil, air.IQ)
 //
 // A whole test of a receiver, with the list of what was sent:
@@ -30,8 +31,8 @@
 //
 // # Errors
 //
-// Nothing here fails. Signals that reach beyond the samples are cut, and
-// values beyond full scale clip when they are quantised.
+// Nothing here returns an error. Signals that reach beyond the samples are
+// cut, and values beyond full scale clip when they are quantised.
 //
 // # Concurrency
 //

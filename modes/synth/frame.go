@@ -29,7 +29,8 @@ func AllCall(address uint32, ca, interrogator uint8) [7]byte {
 }
 
 // ShortReply returns a 56-bit reply with address parity: df is 0, 4 or 5 and
-// payload holds the 27 bits after it.
+// payload holds the 27 bits after it, the last in bit 0. The modes.Encode
+// functions fill them in by name.
 func ShortReply(address uint32, df uint8, payload uint32) [7]byte {
 	f := [7]byte{df<<3 | byte(payload>>24)&7, byte(payload >> 16), byte(payload >> 8), byte(payload)}
 	seal(f[:], address&0xffffff)

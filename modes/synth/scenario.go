@@ -13,7 +13,8 @@ const NoiseLSB = 6
 // what the transponders and the receiver do to them. The zero value of each
 // field is the plain case.
 type Scenario struct {
-	// Rate is in samples per second, 0 for 2.4 million.
+	// Rate is in samples per second, 0 for 2.4 million. The recording is about
+	// 0.35 ms long for each message, 0.6 ms for each overlapping pair.
 	Rate float64
 	// Messages is the number of replies, or of pairs where Overlap is set.
 	Messages int
@@ -38,7 +39,7 @@ type Scenario struct {
 	// MultipathDB, where not zero, adds a copy of each reply that many dB
 	// weaker, 1 to 3 us late and with a random phase.
 	MultipathDB float64
-	// DroopDB is the loss of pulse amplitude over a long reply.
+	// DroopDB is the loss of pulse amplitude over a long reply, see [Signal].
 	DroopDB float64
 	// DC is a constant added to all samples; 1.0 is full scale.
 	DC complex64
@@ -54,6 +55,7 @@ type Scenario struct {
 // Kind says which replies a scenario sends.
 type Kind uint8
 
+// Kinds of replies.
 const (
 	// Squitters are airborne positions (DF17), random but for type code 11.
 	Squitters Kind = iota
@@ -86,12 +88,13 @@ type Sent struct {
 
 // A Recording is what [Scenario.Make] returns: samples and what they hold.
 type Recording struct {
-	IQ   []complex64
-	Sent []Sent
+	IQ   []complex64 // at Scenario.Rate, full scale 1.0
+	Sent []Sent      // all replies, those of known addresses first
 }
 
 // Make returns the recording. Replies follow each other 250 to 450 us after
-// the start of the one before, so that without Overlap none meets another.
+// the start of the one before, 500 to 700 us with Overlap, so that without it
+// none meets another.
 func (s Scenario) Make() Recording {
 	if s.Rate == 0 {
 		s.Rate = 2.4e6
