@@ -32,15 +32,16 @@ type Config struct {
 	Gain       int
 	// PPM corrects the tuner's clock, in parts per million.
 	PPM int
-	// AGC turns on that of the demodulator chip, BiasTee the supply of an
-	// antenna amplifier.
+	// AGC turns on the automatic gain control of the demodulator chip, BiasTee
+	// the supply of an antenna amplifier.
 	AGC, BiasTee bool
 	// Settle is the time worth of samples that are thrown away after tuning: those
 	// that were on their way, and those of a tuner that still settles. 0 means
 	// a quarter of a second, less than zero nothing.
 	Settle time.Duration
 	// Buffer is the size of the ring in bytes; 0 means 16 MiB, three and a half
-	// seconds at 2.4 Msps.
+	// seconds at 2.4 Msps, and the least is 128 KiB. When it is full, what comes
+	// is lost until half of it is free.
 	Buffer int
 	// Timeout ends a connection on which nothing comes; 0 means 5 s. It also
 	// bounds connecting and sending a command.
@@ -91,7 +92,9 @@ type Client struct {
 var _ Source = (*Client)(nil)
 
 // Dial connects to a server at host:port, tunes, and starts to receive. ctx
-// bounds only the first connection. The caller must Close the Client.
+// bounds only the first connection, besides Config.Timeout. A server that sends
+// no rtl_tcp header in that time is an error that wraps [ErrProtocol]. The caller
+// must Close the Client.
 func Dial(ctx context.Context, addr string, c Config) (*Client, error) {
 	if c.Frequency == 0 {
 		c.Frequency = Frequency
@@ -318,7 +321,7 @@ func (c *Client) Read(p []byte) (int, error) {
 // ReadSamples is [Client.Read] that also says how many samples were lost
 // immediately before those in p, for want of reading, in settling, or while
 // there was no connection (the last by the clock, so not exactly). Add them
-// to the time of the stream.
+// to the time of the stream. n counts bytes, lost counts samples of two bytes.
 func (c *Client) ReadSamples(p []byte) (n int, lost uint64, err error) {
 	if len(p) == 1 {
 		return 0, 0, io.ErrShortBuffer
@@ -353,7 +356,10 @@ func (c *Client) set(change func(*Config), number byte, value uint32) error {
 	return c.send(command{number, value})
 }
 
-// SetCenterFreq tunes, in hertz.
+// SetCenterFreq tunes, in hertz. This and the other methods that set something
+// begin to settle (Config.Settle), so samples are lost. Without a connection they
+// return nil, and what they set is sent with the next one. After Close they return
+// [ErrClosed].
 func (c *Client) SetCenterFreq(hz uint) error {
 	return c.set(func(k *Config) { k.Frequency = hz }, cmdFrequency, uint32(hz))
 }
@@ -373,8 +379,9 @@ func (c *Client) SetTunerGain(tenthDB int) error {
 	return c.set(func(k *Config) { k.Gain = tenthDB }, cmdGain, uint32(int32(tenthDB)))
 }
 
-// SetTunerGainIndex sets the manual gain by its number in the tuner's table. It
-// is not repeated with the next connection.
+// SetTunerGainIndex sets the manual gain by its number in the tuner's table, from
+// 0 to one less than the number that [Client.Tuner] returns. It is not repeated
+// with the next connection, and lost where there is none.
 func (c *Client) SetTunerGainIndex(i int) error {
 	return c.set(func(*Config) {}, cmdGainByIndex, uint32(i))
 }
@@ -384,7 +391,7 @@ func (c *Client) SetFreqCorrection(ppm int) error {
 	return c.set(func(k *Config) { k.PPM = ppm }, cmdPPM, uint32(int32(ppm)))
 }
 
-// SetAGCMode turns that of the demodulator chip on or off.
+// SetAGCMode turns the automatic gain control of the demodulator chip on or off.
 func (c *Client) SetAGCMode(on bool) error {
 	return c.set(func(k *Config) { k.AGC = on }, cmdAGC, bit(on))
 }

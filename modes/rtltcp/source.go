@@ -24,7 +24,7 @@ const Frequency = 1_090_000_000
 // DefaultRate is the sample rate that is set when none is given.
 const DefaultRate = 2_400_000
 
-// AutoGain leaves the gain to the tuner.
+// AutoGain, as the gain of [Tune], leaves the gain to the tuner.
 const AutoGain = -1000
 
 // Tune prepares a source: rate, frequency and gain (tenths of a decibel, or
