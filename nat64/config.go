@@ -10,6 +10,7 @@ import (
 // IPv4 permits and IPv6 does not (RFC 7915 section 4.5).
 type ZeroChecksum uint8
 
+// Policies for UDP without a checksum. The zero value is ZeroDrop.
 const (
 	// ZeroDrop drops them and answers "administratively prohibited".
 	ZeroDrop ZeroChecksum = iota
@@ -25,6 +26,7 @@ const (
 // IPv4 addresses (RFC 7757 section 4).
 type Hairpin uint8
 
+// Kinds of hairpinning. The zero value is HairpinIntrinsic.
 const (
 	// HairpinIntrinsic translates such a packet to IPv4 and back at once
 	// (section 4.2.2).

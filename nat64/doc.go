@@ -59,8 +59,9 @@
 //   - A source without mapping is answered with ICMPv6 1/5, an unassigned pool
 //     address with ICMPv4 3/1; a destination that is no business of the
 //     translator's is dropped silently.
-//   - IPv4 packets that a too small IPv4 MTU cannot take are fragmented where
-//     they were sent without DF (up to 1260 octets), and answered else.
+//   - A packet to IPv4 of up to 1260 octets is sent without DF, a longer one
+//     with it (RFC 7915 section 5.1). Where MTU4 is too small for it, the
+//     former is fragmented and the latter answered with "packet too big".
 //   - RFC 6791 addresses are chosen by a hash of the router's address.
 //
 // # When to use it
@@ -94,8 +95,9 @@
 // # Concurrency
 //
 // A [Translator] and a [Pool] serve any number of goroutines. A [Scratch] and
-// a buffer serve one at a time. The packet path takes no lock, but to make a
-// pool binding. A [Config] must not be changed once it has been handed over.
+// a buffer serve one at a time; each goroutine should keep a Scratch of its own.
+// The packet path takes no lock, but to make a pool binding or an ICMP error. A
+// [Config] must not be changed once it has been handed over.
 //
 // # Specifications
 //

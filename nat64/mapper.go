@@ -4,9 +4,10 @@ import "net/netip"
 
 // Mapper maps single addresses by rules of the user's own: a routing table, a
 // database. It is asked after the EAM table and before pools and prefix. Its
-// methods are called for every packet, by several goroutines at a time, and
-// must not block. An address for which ok is false is looked for elsewhere.
-// The two methods should undo each other.
+// methods are called once or twice for every packet that the EAM table does not
+// settle, by several goroutines at a time, and must not block. Addresses are in
+// network order. An address for which ok is false is looked for elsewhere. The
+// two methods should undo each other.
 type Mapper interface {
 	// To4 returns the IPv4 address that stands for an IPv6 address.
 	To4(v6 [16]byte) (v4 [4]byte, ok bool)
@@ -17,7 +18,8 @@ type Mapper interface {
 // MappedBy says what mapped an address.
 type MappedBy uint8
 
-// What can map an address, in the order in which they are asked.
+// What can map an address. The package comment tells the order in which they
+// are asked.
 const (
 	Unmapped     MappedBy = iota
 	ByEAM                 // the EAM table, RFC 7757

@@ -454,7 +454,8 @@ func (p *Pool) Lookup6(v4 netip.Addr) (v6 netip.Addr, ok bool) {
 	return b.v6.netip(), true
 }
 
-// Lookup4 returns the IPv4 address that an IPv6 host has.
+// Lookup4 returns the IPv4 address that an IPv6 host has. It does not count as
+// use.
 func (p *Pool) Lookup4(v6 netip.Addr) (v4 netip.Addr, ok bool) {
 	if !v6.Is6() {
 		return netip.Addr{}, false
@@ -473,7 +474,7 @@ func (p *Pool) Len() int {
 	return p.count
 }
 
-// Version changes whenever a binding is made or ends.
+// Version returns a number that changes whenever a binding is made or ends.
 func (p *Pool) Version() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

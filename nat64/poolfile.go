@@ -17,7 +17,9 @@ import (
 // IPv6 address and Unix time of the last use in seconds, between blanks;
 // lines that begin with # are comments.
 
-// WriteTo writes the bindings in the form of Tayga's dynamic.map.
+// WriteTo writes the bindings in the form of Tayga's dynamic.map: one a line,
+// IPv4 address, IPv6 address and Unix time of the last use in seconds; lines that
+// begin with # are comments.
 func (p *Pool) WriteTo(w io.Writer) (int64, error) {
 	var total int64
 	b := bufio.NewWriter(w)

@@ -81,7 +81,9 @@ func (s *Scratch) count(c *counter) {
 	}
 }
 
-// Stats returns the counters. It may be called at any time.
+// Stats returns the counters. It may be called at any time; each counter is then
+// right by itself, while packets in translation may be in one and not yet in
+// another.
 func (t *Translator) Stats() Stats {
 	var s Stats
 	for i := range t.counters {

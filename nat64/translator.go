@@ -8,13 +8,15 @@ import (
 )
 
 // Headroom is how many octets Translate may use in front of a packet, at
-// most: an IPv6 header and a fragment header are 28 octets longer than an
-// IPv4 header; the rest keeps the result aligned with a link header before it.
+// most. It needs 28, by which an IPv6 header and a fragment header are longer
+// than an IPv4 header; the rest leaves room for a link header or a [VirtioHdr]
+// in front of the result.
 const Headroom = 64
 
 // Verdict says what to do with a [Result].
 type Verdict uint8
 
+// Verdicts. The zero value is Drop.
 const (
 	// Drop: nothing is to be sent.
 	Drop Verdict = iota
@@ -36,16 +38,17 @@ func (v Verdict) String() string {
 	return "drop"
 }
 
-// Result is what became of a packet. Packet and More are valid until the
-// Scratch or the buffer is used again.
+// Result is what became of a packet. Packet and More lie in the caller's buffer
+// or in the Scratch, and are valid until either is used again.
 type Result struct {
 	Verdict Verdict
 	Reason  Reason
 	// Offset is where Packet begins in the caller's buffer, or -1 when it
-	// lies in the Scratch. It may be less than before by 28 or more by any
-	// number.
+	// lies in the Scratch. It is at most 28 less than the off that was given;
+	// it is more where a header became shorter. It is 0 if Verdict is Drop.
 	Offset int
-	// Packet is the packet to send, nil if Verdict is Drop.
+	// Packet is the packet to send, from the first octet of its IP header, nil
+	// if Verdict is Drop.
 	Packet []byte
 	// More are further packets to send behind Packet: the rest of a
 	// fragmented packet. Usually nil.
@@ -53,9 +56,16 @@ type Result struct {
 }
 
 // Scratch is working memory for one goroutine at a time. The zero value is
-// ready for use, with any translator. It grows to what the largest packet
-// needed, at most about 200 KB, and makes steady translation free of
-// allocations. It must not be copied after its first use.
+// ready for use. It grows to what the largest packet needed, at most about
+// 200 KB, and makes steady translation free of allocations. It must not be
+// copied after its first use.
+//
+// A Scratch also has counters and a stock of IPv4 identifications of the
+// translator that it was last used with. So a goroutine should keep one, for
+// one translator: the first 48 that a translator sees count without locked
+// instructions, further ones share counters and are slower, and a Scratch that
+// changes translators counts as a new one each time. The counts stay with the
+// translator when a Scratch is dropped.
 type Scratch struct {
 	_ noCopy
 
@@ -106,7 +116,8 @@ type Translator struct {
 
 const idBits = 11
 
-// New makes a translator. It fails with a [*ConfigError].
+// New makes a translator. It fails with a [*ConfigError]. There is nothing to
+// close.
 func New(cfg Config) (*Translator, error) {
 	c, err := compile(cfg)
 	if err != nil {
@@ -145,7 +156,8 @@ func (t *Translator) Config() Config { return t.snap.Load().cfg }
 // the Headroom octets in front of it, nowhere else; with less room in front,
 // packets that need it are dropped with NoHeadroom. Octets behind the length
 // the header states are link padding and ignored. The packet may be changed
-// even if it is dropped.
+// even if it is dropped. An empty packet, or an off and n outside buf, is
+// Truncated.
 func (t *Translator) Translate(s *Scratch, buf []byte, off, n int) Result {
 	return t.offload(s, nil, buf, off, n)
 }
@@ -153,7 +165,8 @@ func (t *Translator) Translate(s *Scratch, buf []byte, off, n int) Result {
 // TranslateOffload is Translate for packets that pass a TUN device opened
 // with IFF_VNET_HDR: h holds what the device said of the packet, and is
 // changed to what the device is to be told of the result. If the Result holds
-// several packets, h serves for all of them: it is then all zero.
+// several packets, h serves for all of them: it is then all zero. A nil h is a
+// packet like any other.
 //
 // A super-packet, of which the device or kernel later makes segments of
 // h.GSOSize octets each, is translated as a whole by changing its one header.

@@ -18,7 +18,7 @@ const (
 	VirtioGSOUDP   = 3 // IP fragmentation by the device: not supported
 	VirtioGSOTCPv6 = 4
 	VirtioGSOUDPL4 = 5    // UDP segmentation
-	VirtioGSOECN   = 0x80 // with TCP: the CWR flag only on the first segment
+	VirtioGSOECN   = 0x80 // added to TCP: the CWR flag only on the first segment
 )
 
 // VirtioHdr is the header that a TUN device opened with IFF_VNET_HDR puts in
@@ -26,7 +26,9 @@ const (
 // byte order of the machine, without num_buffers. The zero value is a packet
 // like any other.
 type VirtioHdr struct {
-	Flags   uint8
+	// Flags is a set of VirtioNeedsChecksum and VirtioDataValid.
+	Flags uint8
+	// GSOType is one of the VirtioGSO values.
 	GSOType uint8
 	// HdrLen is the length of the IP and transport headers in octets: a hint.
 	HdrLen uint16
@@ -49,8 +51,8 @@ func (h *VirtioHdr) Decode(b []byte) error {
 	return nil
 }
 
-// Encode writes the header to the first VirtioHdrLen octets of b, which must
-// be that long.
+// Encode writes the header to the first VirtioHdrLen octets of b. It panics if
+// there are fewer.
 func (h *VirtioHdr) Encode(b []byte) {
 	_ = b[VirtioHdrLen-1]
 	o := binary.NativeEndian
