@@ -41,9 +41,11 @@ type Device struct {
 }
 
 // Open creates the TUN device of that name, or attaches to it when it exists
-// and is persistent. An empty name, or one with %d in it, lets the kernel
-// choose. It needs CAP_NET_ADMIN. The device is down and without addresses:
-// that is the business of whoever configures the host.
+// and is persistent; one that exists must have as many queues (one or several)
+// and the same kind of header. An empty name, or one with %d in it, lets the
+// kernel choose. It needs CAP_NET_ADMIN, or the rights that [Device.SetOwner]
+// gave. A new device is down and without addresses: that is the business of
+// whoever configures the host.
 func Open(name string, o Options) (*Device, error) {
 	if err := o.check(name); err != nil {
 		return nil, err
@@ -184,7 +186,7 @@ func (d *Device) SetOwner(uid int) error {
 }
 
 // Close closes all queues; the interface goes away unless it is persistent. A
-// running [Device.Run] returns. It is safe to call twice.
+// running [Device.Run] returns an error. It is safe to call twice.
 func (d *Device) Close() error {
 	d.closing.Do(func() {
 		d.closed.Store(true)

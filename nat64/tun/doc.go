@@ -21,8 +21,11 @@
 //
 // Where receive offload is off, packets come one by one. Those that are in the
 // queue already and continue each other, as segments of a TCP stream and UDP
-// datagrams of one size do, are then gathered and written as one super-packet.
-// No packet waits for another that has not arrived.
+// datagrams of one size do, are then gathered, up to 64 of them, and written as
+// one super-packet, of which the kernel makes the same packets again. Their
+// checksums are verified first, and those with a wrong one pass alone. It is
+// done for TCP with [OffloadTSO] and for UDP with [OffloadUSO]. No packet waits
+// for another that has not arrived.
 //
 // [Open] tries the offloads from the richest set down, since a kernel refuses
 // a set with one bit it does not know (USO before Linux 6.2);
@@ -44,8 +47,10 @@
 //
 // # Concurrency
 //
-// Every queue has a goroutine and a thread of its own inside [Device.Run].
-// Counters may be read, and the translator's configuration changed, at any time.
+// Every queue has a goroutine and a thread of its own inside [Device.Run]: it
+// waits for packets in poll(2), not in the runtime's poller. The methods of a
+// [Device] may be called from any goroutine, but one Run at a time. Counters may
+// be read, and the translator's configuration changed, at any time.
 //
 // # Specifications
 //

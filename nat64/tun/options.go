@@ -19,9 +19,9 @@ const maxPacket = 65535
 // Options says how a device is opened. The zero value asks for one queue and
 // all the offloads that the kernel knows.
 type Options struct {
-	// Queues is the number of queues, each served by a goroutine; 0 means 1.
-	// The kernel keeps the packets of a flow on one queue, so more queues
-	// help several flows, not one.
+	// Queues is the number of queues, 0 to MaxQueues, each served by a
+	// goroutine; 0 means 1. The kernel keeps the packets of a flow on one
+	// queue, so more queues help several flows, not one.
 	Queues int
 	// NoVnetHeader asks for a plain device: one finished packet a read, as
 	// on a kernel without IFF_VNET_HDR. It is much slower.

@@ -41,10 +41,12 @@ type queueStats struct {
 // Run reads packets from every queue, translates them and writes the results,
 // until the context ends or a queue fails. It returns nil when the context
 // ended it: by then every packet that was read has been written. The device
-// stays open, and Run may be called again.
+// stays open, and Run may be called again. After [Device.Close] it returns an
+// error, as it does at once while another Run is on.
 //
-// One goroutine, and the thread that it waits in, serves each queue. The work
-// of a queue allocates nothing.
+// One goroutine, and the thread that it waits in, serves each queue. It takes
+// 64 KB, 320 KB where it gathers packets, when it begins, and allocates nothing
+// for a packet.
 func (d *Device) Run(ctx context.Context, t *nat64.Translator) error {
 	if !d.running.CompareAndSwap(false, true) {
 		return errors.New("tun: Run is running already")

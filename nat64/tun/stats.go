@@ -1,7 +1,8 @@
 package tun
 
 // Stats are the counters of a device since it was opened. Super-packets count
-// once, with all their octets.
+// once, with all their octets. Bytes are octets of IP packets. Packets that the
+// translator drops are read and not written; its own [nat64.Stats] say why.
 type Stats struct {
 	Read, ReadBytes       uint64 // packets from the kernel
 	Super                 uint64 // of them, super-packets
