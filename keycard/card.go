@@ -32,8 +32,9 @@ type Locker interface {
 	End(reset bool) error
 }
 
-// ATRer is a [Transport] that knows the card's answer to reset. It saves a
-// command on cards whose historical octets announce extended length.
+// ATRer is a [Transport] that knows the card's answer to reset. It saves an APDU
+// on cards whose historical octets announce extended length: the first long
+// answer then comes in one piece.
 type ATRer interface {
 	ATR() []byte
 }
@@ -59,13 +60,15 @@ type options struct {
 	pins       PINFunc
 }
 
-// WithLog calls f after every command with its masked octets.
+// WithLog calls f after every APDU with its masked octets, before the method
+// that sent it returns. f must not call the Card.
 func WithLog(f func(LogEntry)) Option { return func(o *options) { o.log = f } }
 
 // WithTouch calls f when the card waits for a touch: with true once a command
 // that uses a key with a touch policy has been under way for delay, with false
-// when it is over. The first call comes from another goroutine. A delay of
-// zero means 100 ms; a cached touch then mostly goes unnoticed.
+// when it is over. The first call comes from another goroutine; neither may
+// call the Card. A delay of zero means 100 ms; a cached touch then mostly goes
+// unnoticed.
 func WithTouch(delay time.Duration, f func(slot Slot, waiting bool)) Option {
 	if delay <= 0 {
 		delay = 100 * time.Millisecond
@@ -83,12 +86,13 @@ func WithLastTry() Option { return func(o *options) { o.lastTry = true } }
 func WithMaxKDFCount(n uint32) Option { return func(o *options) { o.maxKDF = n } }
 
 // WithKDF names the card's KDF settings as an earlier session read them (see
-// [Card.KDF]); it saves a command on cards that may have one. A zero KDF means
-// that the card uses none.
+// [Card.KDF]); it saves [Open] a command on cards that may have one. A zero KDF
+// means that the card uses none. The caller vouches for them: with settings that
+// are out of date the right PIN is a wrong one and costs a try.
 func WithKDF(k KDF) Option { return func(o *options) { o.kdf = &k } }
 
-// WithShortLength uses neither extended length nor the card's word about it,
-// for readers that cannot pass long commands.
+// WithShortLength uses no extended length, whatever the card says, for readers
+// that cannot pass long commands.
 func WithShortLength() Option { return func(o *options) { o.short = true } }
 
 // session is the state that all handles of one open card share.
@@ -125,9 +129,9 @@ type Card struct {
 
 // Open selects the OpenPGP application on the card behind t and reads its
 // application related data: two commands, three APDUs on cards that answer in
-// pieces. A card that may have a KDF is also asked for its settings, unless
-// [WithKDF] tells them. The Card owns t from then on, also when Open fails with an error;
-// use [Card.Close].
+// pieces. A card that may have a KDF is also asked for its settings, one command
+// more, unless [WithKDF] tells them. The Card owns t from then on: use
+// [Card.Close]. When Open fails it has closed t.
 //
 // [ErrTerminated] means that the card must be activated first, see [Reset];
 // [ErrNoCard] that what is there is no OpenPGP card.
@@ -298,7 +302,8 @@ func (c *Card) Do(ctx context.Context, f func(c *Card) error) error {
 
 // Close ends the session. If a PIN was verified the card is reset (over a
 // [Locker]) or the PINs are logged out, so that the next program does not find
-// it unlocked. The transport is closed too.
+// it unlocked. The transport is closed too. Close waits for the operation that
+// is under way; further calls do nothing.
 func (c *Card) Close() error {
 	s := c.s
 	if c.held {
@@ -347,7 +352,8 @@ func (c *Card) Count() (commands, apdus int) {
 	return c.s.commands, c.s.apdus
 }
 
-// Refresh reads the application related data again.
+// Refresh reads the application related data again, one command, and returns
+// what [Card.Info] returns from then on.
 func (c *Card) Refresh(ctx context.Context) (*Info, error) {
 	release, err := c.acquire(ctx)
 	if err != nil {

@@ -54,12 +54,14 @@
 // # Commands
 //
 // Round trips are what costs time on a real card, so they are counted
-// ([Card.Count]) and tested: Open takes two commands, three on cards that may have a
-// KDF unless [WithKDF] tells its settings; a signature or decryption after it two
-// (the PIN and the operation; one while the PIN is verified), everything from
-// Open to the status at most eight, to the first signature with [Card.KeyFor]
-// four, or five with the question for a KDF. Long data goes in extended length or in chained parts,
-// by what the card says; answers in pieces are put together.
+// ([Card.Count]) and tested. [Open] takes two commands: SELECT and the
+// application related data. On a card that may have a KDF it takes a third, the
+// question for its settings, unless [WithKDF] tells them. After that, on every
+// card, a signature or decryption with [Card.KeyFor] takes two, the PIN and the
+// operation, and one while the PIN is verified; [Card.Key] takes one more for
+// the public key, once. [Card.Status] directly after Open takes four. Long data
+// goes in extended length or in chained parts, by what the card says; answers in
+// pieces are put together. A chained command counts as one.
 //
 // # When to use it
 //
@@ -78,9 +80,10 @@
 //
 // Numbers in data objects have the highest octet first. Lengths are octets,
 // RSA sizes bits, times whole seconds in UTC. Points are as the card has them:
-// 32 octets for the 25519 curves, 04 X Y for the others. Fingerprints are those
-// of OpenPGP version 4 keys; for ECDH they cover [KDFParams], for which gpg's
-// choice is the default.
+// 32 octets for the 25519 curves, 04 X Y for the others. Octets that a method
+// returns belong to the caller; those in an [Info], [PublicKey] or [KDF] are
+// shared and must not be changed. Fingerprints are those of OpenPGP version 4
+// keys; for ECDH they cover [KDFParams], for which gpg's choice is the default.
 //
 // # Errors
 //

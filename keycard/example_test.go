@@ -84,7 +84,8 @@ func ExampleOpen() {
 }
 
 // Cold, four commands make a signature when the public key is known: SELECT,
-// the card's data, the PIN, the signature. Each further one takes two.
+// the card's data, the PIN, the signature. Each further one takes two. A card
+// that may have a KDF is asked for it once, when it is opened.
 func ExampleKey() {
 	ctx := context.Background()
 	conn := softcard.MustNew(softcard.Config{WithoutKDF: true})

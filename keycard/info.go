@@ -172,13 +172,19 @@ func (p PINStatus) Retries(m PINMode) int {
 // Capabilities are the extended capabilities C0 (specification section
 // 4.4.3.7) and what else says how to talk to the card.
 type Capabilities struct {
-	SecureMessaging, GetChallenge, KeyImport, ForceSig, PrivateObjects bool
-	ChangeAlgorithm, AES, KDF                                          bool
+	SecureMessaging bool
+	GetChallenge    bool // GET CHALLENGE: [Card.Challenge]
+	KeyImport       bool // [Card.Import]
+	ForceSig        bool // the PW status can be changed: [Card.SetForceSig]
+	PrivateObjects  bool // the private use objects: [Card.PrivateObject]
+	ChangeAlgorithm bool // [Card.SetAlgorithm]
+	AES             bool // PSO: DECIPHER and ENCIPHER with AES
+	KDF             bool // the card may have a KDF: [Card.KDF]
 
-	MaxChallenge   int // octets of one GET CHALLENGE, 0 unknown
-	MaxCertificate int // octets of one certificate
-	MaxSpecial     int // octets of cardholder and private objects; 0 on version 2 cards
-	MSE            bool
+	MaxChallenge   int  // octets of one GET CHALLENGE, 0 unknown
+	MaxCertificate int  // octets of one certificate
+	MaxSpecial     int  // octets of cardholder and private objects; 0 on version 2 cards
+	MSE            bool // MANAGE SECURITY ENVIRONMENT
 
 	// From the historical octets and 7F66. Lengths are whole APDUs in octets,
 	// 0 when the card does not say.

@@ -152,7 +152,9 @@ func (s *session) derive(ctx context.Context, m PINMode, p *PIN) ([]byte, error)
 	return k.Derive(m, p.b), nil
 }
 
-// KDF returns the card's KDF settings, from memory if they were read before.
+// KDF returns the card's KDF settings as [Open] read them, or one command reads
+// them now if it did not. What another program writes while the Card is open is
+// not noticed.
 func (c *Card) KDF(ctx context.Context) (KDF, error) {
 	release, err := c.acquire(ctx)
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 // and authentication slots and for RSA a [crypto.Decrypter] in the decryption
 // slot; [Key.ECDH] is the elliptic curve counterpart.
 //
-// Each operation is two commands: the PIN, then the key. It is one while the
-// PIN is still verified and the card allows it. Methods may be called from
-// several goroutines; they take turns on the card.
+// Each operation is two commands, the PIN and then the key, or one while the PIN
+// is verified and the card allows it. Methods may be called from several
+// goroutines; they take turns on the card.
 type Key struct {
 	card *Card
 	pub  *PublicKey
@@ -97,8 +97,10 @@ var (
 // Sign signs as the standard library's private keys do: RSA gives a PKCS #1
 // version 1.5 signature of the digest (with opts.HashFunc() zero, of the octets
 // as they are), ECDSA an ASN.1 signature, Ed25519 the 64 octets for the whole
-// message, for which opts.HashFunc() must be zero. rand is not used. The card
-// pads, so RSA-PSS gives [ErrUnsupported].
+// message, for which opts.HashFunc() must be zero. The first argument is not
+// used and may be nil; opts may be nil too, which means a hash of zero. The card
+// pads, so RSA-PSS gives [ErrUnsupported]. A digest that is not as long as its
+// hash gives [ErrData].
 func (k *Key) Sign(_ io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
 	var h crypto.Hash
 	if opts != nil {
@@ -137,9 +139,10 @@ func (k *Key) Sign(_ io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, 
 // SignRaw gives the card exactly this input and returns exactly its answer:
 // for RSA a DigestInfo in and a signature of the modulus' length out; for
 // ECDSA a digest in (cut to the field's length) and r and s of fixed width
-// out; for EdDSA the message in and 64 octets out. The signature slot signs
-// with PSO: COMPUTE DIGITAL SIGNATURE, the authentication slot with INTERNAL
-// AUTHENTICATE; the decryption slot gives [ErrUnsupported].
+// out; for EdDSA the message in and 64 octets out. RSA input may take two fifths
+// of the modulus' length, else it is [ErrTooLong]. The signature slot signs with
+// PSO: COMPUTE DIGITAL SIGNATURE (section 7.2.10), the authentication slot with
+// INTERNAL AUTHENTICATE (7.2.13); the decryption slot gives [ErrUnsupported].
 func (k *Key) SignRaw(ctx context.Context, input []byte) ([]byte, error) {
 	c := Command{INS: insPSO, P1: 0x9e, P2: 0x9a, Data: input, Le: 256}
 	op := "sign"

@@ -151,7 +151,7 @@ func (s *session) rsaVariants(ctx context.Context, slot Slot, a Algorithm) []Alg
 
 // KeyMeta is what is written beside a key.
 type KeyMeta struct {
-	// Created is the key's creation time, seconds count. It is part of the
+	// Created is the key's creation time, in whole seconds. It is part of the
 	// fingerprint, so an imported key must bring its own; for a generated
 	// key the zero time means now.
 	Created time.Time
@@ -266,7 +266,8 @@ func (s *session) replace(ctx context.Context, slot Slot, a Algorithm, meta KeyM
 // attributes first if needed, and writes fingerprint and time. It needs the
 // Admin PIN. key is an *rsa.PrivateKey with two primes, *ecdsa.PrivateKey,
 // ed25519.PrivateKey or *ecdh.PrivateKey; in the decryption slot an ECDSA key
-// is taken as ECDH key. The key is not cleared; copies made here are.
+// is taken as ECDH key. The key is not cleared; copies made here are. Without
+// meta.Created the error wraps [ErrData], unless meta.NoWrite is set.
 //
 // If something fails on the way the error is a [*ChangeError]. Attributes
 // that had been changed are put back when the key was refused.

@@ -21,7 +21,7 @@ const (
 	ResetCode
 )
 
-// String returns "PIN", "PIN for signing", "Admin PIN" or "resetting code".
+// String returns "PIN for signing", "PIN", "Admin PIN" or "resetting code".
 func (m PINMode) String() string {
 	return [...]string{"PIN for signing", "PIN", "Admin PIN", "resetting code"}[m&3]
 }
@@ -121,9 +121,9 @@ func WithPINs(f PINFunc) Option { return func(o *options) { o.pins = f } }
 
 // Keypad is a [Transport] whose reader has a keypad of its own (PC/SC part 10
 // section 2.5). cmd is the command without PIN data: header and Lc 0 for
-// verification. The reader inserts the PIN. The response is the card's status
-// word, or one of the reader's: 6400 timeout, 6401 cancelled, 6402 new PINs
-// differ, 6403 length.
+// verification. The reader inserts the PIN, of min to max octets. The response
+// is the card's status word, or one of the reader's: 6400 timeout, 6401
+// cancelled, 6402 new PINs differ, 6403 length.
 type Keypad interface {
 	VerifyKeypad(ctx context.Context, cmd []byte, min, max int) ([]byte, error)
 	ModifyKeypad(ctx context.Context, cmd []byte, min, max int) ([]byte, error)
@@ -520,8 +520,9 @@ func (c *Card) SetForceSig(ctx context.Context, on bool) error {
 }
 
 // SetRetries sets how many tries PIN, resetting code and Admin PIN have
-// (YubiKey only; others give [ErrUnsupported]). It sets PIN and Admin PIN back
-// to their tries, on some firmware to their defaults. It needs the Admin PIN.
+// (YubiKey only; others give [ErrUnsupported]), each from 1 to 99. It restores
+// all tries of PIN and Admin PIN; some firmware sets the PINs themselves back to
+// the default ones. It needs the Admin PIN.
 func (c *Card) SetRetries(ctx context.Context, pin, resetCode, admin int) error {
 	release, err := c.acquire(ctx)
 	if err != nil {

@@ -61,9 +61,10 @@ type Status struct {
 	KDF        KDF
 }
 
-// Status reads what gpg --card-status shows, apart from the public keys, in
-// six commands at most (together with [Open]: eight). Objects that the card
-// does not have stay empty.
+// Status reads what gpg --card-status shows, apart from the public keys, in four
+// commands directly after [Open], else in five, and in one more if the KDF
+// settings could not be read. Together with Open that is at most eight. Objects
+// that the card does not have stay empty.
 func (c *Card) Status(ctx context.Context) (*Status, error) {
 	release, err := c.acquire(ctx)
 	if err != nil {
@@ -164,7 +165,8 @@ func (c *Card) Holder(ctx context.Context) (Holder, error) {
 }
 
 // SetHolder writes name, language and salutation. It needs the Admin PIN. The
-// name may take 39 octets, the language 8.
+// name may take 39 octets, including two between surname and given name, the
+// language 8; more gives [ErrTooLong]. A salutation of 0 is written as '9'.
 func (c *Card) SetHolder(ctx context.Context, h Holder) error {
 	fill := strings.NewReplacer(" ", "<")
 	name := fill.Replace(h.Surname)
@@ -195,7 +197,8 @@ func (c *Card) URL(ctx context.Context) (string, error) {
 	return string(b), err
 }
 
-// SetURL writes it. It needs the Admin PIN.
+// SetURL writes where the public key can be fetched, or removes it when u is "".
+// It needs the Admin PIN.
 func (c *Card) SetURL(ctx context.Context, u string) error {
 	return c.write(ctx, doURL, []byte(u), "write the URL")
 }
@@ -206,7 +209,8 @@ func (c *Card) Login(ctx context.Context) (string, error) {
 	return string(b), err
 }
 
-// SetLogin writes it. It needs the Admin PIN.
+// SetLogin writes the login data, or removes them when login is "". It needs the
+// Admin PIN.
 func (c *Card) SetLogin(ctx context.Context, login string) error {
 	return c.write(ctx, doLogin, []byte(login), "write the login data")
 }
@@ -247,8 +251,8 @@ func (c *Card) PrivateObject(ctx context.Context, n int) ([]byte, error) {
 	return c.s.get(ctx, 0x100+uint16(n), fmt.Sprintf("read private object %d", n))
 }
 
-// SetPrivateObject writes one of them. Numbers 1 and 3 need the PIN
-// (PINUser), 2 and 4 the Admin PIN.
+// SetPrivateObject writes one of the private use objects 1 to 4. Numbers 1 and 3
+// need the PIN (PINUser), 2 and 4 the Admin PIN.
 func (c *Card) SetPrivateObject(ctx context.Context, n int, v []byte) error {
 	if n < 1 || n > 4 {
 		return fmt.Errorf("keycard: private object %d: %w", n, ErrNotFound)
@@ -305,8 +309,9 @@ func (c *Card) Challenge(ctx context.Context, n int) ([]byte, error) {
 }
 
 // FetchKey reads the card's URL and gets what is there, at most limit octets,
-// with the caller's client (nil: http.DefaultClient). Only http and https are
-// followed. The result is not looked at: it is whatever the server sent.
+// with the caller's client (nil: http.DefaultClient). More octets give
+// [ErrTooLong], no URL [ErrNotFound], one that is neither http nor https
+// [ErrUnsupported]. The result is not looked at: it is whatever the server sent.
 func (c *Card) FetchKey(ctx context.Context, cl *http.Client, limit int64) ([]byte, error) {
 	u, err := c.URL(ctx)
 	if err != nil {
