@@ -39,9 +39,9 @@ type boundKey struct {
 //
 // auth asks for PINs as in [keycard.Card.Key]; nil means what the card was
 // opened with. If none of the keys is on the card the error wraps
-// [ErrNotOnCard] and [keycard.ErrMismatch]. Both card and certificate stay the
-// caller's; the certificate needs no private keys, and those that it has are
-// not used.
+// [ErrNotOnCard], and [keycard.ErrMismatch] or, when the card is empty,
+// [keycard.ErrNoKey]. Both card and certificate stay the caller's; the
+// certificate needs no private keys, and those that it has are not used.
 func Bind(ctx context.Context, card *keycard.Card, cert *openpgp.Entity, auth keycard.PINFunc) (*Binding, error) {
 	b := &Binding{card: card, cert: cert}
 	info := card.Info()

@@ -49,9 +49,8 @@
 // # Commands
 //
 // After keycard.Open a signature or a decryption is two commands, PIN and
-// operation, or one while the PIN counts (see package keycard); a card that may
-// have a KDF object is asked once more for it. Every signature is verified in
-// software before it is given out.
+// operation, or one while the PIN is verified (see package keycard). Every
+// signature is verified in software before it is given out.
 //
 // # Units and byte order
 //

@@ -19,7 +19,7 @@ import (
 // StubKind says what an exported secret key holds in the place of the secret.
 type StubKind uint8
 
-// Secret is a key that is there (perhaps encrypted), OnCard one that gpg
+// SecretKey is a key that is there (perhaps encrypted), OnCard one that gpg
 // diverts to a card, Absent one that is kept elsewhere ("offline").
 const (
 	SecretKey StubKind = iota
@@ -234,7 +234,8 @@ func secretKind(b []byte) (StubKind, []byte, error) {
 // KeyFile is a file of gpg-agent's private-keys-v1.d; its name is the keygrip.
 type KeyFile struct {
 	Kind StubKind // SecretKey or OnCard
-	// Serial and Slot of a key on a card.
+	// Serial (the application identifier, 16 octets) and Slot of a key on a
+	// card.
 	Serial []byte
 	Slot   keycard.Slot
 }
