@@ -43,7 +43,7 @@ var (
 	_ keycard.ATRer     = (*Conn)(nil)
 )
 
-// Connect connects to the card in a reader of the system's pcscd.
+// Connect is [Service.Connect] with the system's pcscd.
 func Connect(ctx context.Context, reader string, share Share) (*Conn, error) {
 	return Service{}.Connect(ctx, reader, share)
 }
@@ -137,7 +137,9 @@ func (c *Conn) MaxData() int { return c.maxData }
 // maxResponse is the longest response that is read: 64 KiB and status word.
 const maxResponse = 65536 + 2
 
-// Transmit sends one command to the card.
+// Transmit sends one encoded command to the card and returns its response, data
+// and status word, which belongs to the caller. A command of fewer than four
+// octets gives [keycard.ErrMalformed].
 func (c *Conn) Transmit(ctx context.Context, cmd []byte) ([]byte, error) {
 	if len(cmd) < 4 {
 		return nil, fmt.Errorf("pcscd: command of %d octets: %w", len(cmd), keycard.ErrMalformed)
@@ -269,8 +271,8 @@ const (
 // HasKeypad reports whether the reader has a keypad for PINs.
 func (c *Conn) HasKeypad() bool { return c.features[featureVerify] != 0 }
 
-// Control sends a control command to the reader's driver and returns its
-// answer, at most 264 octets.
+// Control sends a control command to the reader's driver (PC/SC's SCardControl)
+// and returns its answer, at most 264 octets.
 func (c *Conn) Control(ctx context.Context, code uint32, data []byte) ([]byte, error) {
 	if err := c.l.take(ctx); err != nil {
 		return nil, err
@@ -345,7 +347,9 @@ func parseFeatures(b []byte) map[byte]uint32 {
 	return out
 }
 
-// VerifyKeypad lets the reader ask for a PIN and send it with the command.
+// VerifyKeypad lets the reader ask for a PIN of min to max octets and send it
+// with the command: see [keycard.Keypad]. A reader without a keypad gives
+// [keycard.ErrUnsupported].
 func (c *Conn) VerifyKeypad(ctx context.Context, cmd []byte, min, max int) ([]byte, error) {
 	code := c.features[featureVerify]
 	if code == 0 {
@@ -360,8 +364,8 @@ func (c *Conn) VerifyKeypad(ctx context.Context, cmd []byte, min, max int) ([]by
 	return c.Control(ctx, code, append(b, cmd...))
 }
 
-// ModifyKeypad lets the reader ask for the old PIN and twice for the new one
-// and send both with the command.
+// ModifyKeypad lets the reader ask for the old PIN and twice for the new one,
+// each of min to max octets, and send both with the command.
 func (c *Conn) ModifyKeypad(ctx context.Context, cmd []byte, min, max int) ([]byte, error) {
 	code := c.features[featureModify]
 	if code == 0 {

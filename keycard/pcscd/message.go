@@ -332,10 +332,10 @@ func parseReaders(b []byte) []Reader {
 	return out
 }
 
-// Readers lists the readers of the system's pcscd.
+// Readers is [Service.Readers] with the system's pcscd.
 func Readers(ctx context.Context) ([]Reader, error) { return Service{}.Readers(ctx) }
 
-// Readers lists the daemon's readers.
+// Readers lists the daemon's readers, those without a card too.
 func (s Service) Readers(ctx context.Context) ([]Reader, error) {
 	l, err := s.dial(ctx)
 	if err != nil {

@@ -31,7 +31,7 @@ type Event struct {
 	Reader Reader
 }
 
-// Watch yields events of the system's pcscd until ctx ends.
+// Watch is [Service.Watch] with the system's pcscd.
 func Watch(ctx context.Context) iter.Seq2[Event, error] { return Service{}.Watch(ctx) }
 
 // Watch yields an event for each reader and card that comes or goes, until

@@ -271,8 +271,9 @@ func (p *Player) deliver(le int) []byte {
 	return append(out, p.sw[:]...)
 }
 
-// Rest returns how many exchanges of a strictly played recording have not
-// been asked for.
+// Rest returns how many exchanges of the recording lie behind the one that was
+// played last: with Strict those that nobody has asked for yet. With Loose a
+// command in several parts counts as one.
 func (p *Player) Rest() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -28,7 +28,8 @@ type Conn struct {
 }
 
 // Dial connects to the agent's socket, [Socket] if it is empty, and lets
-// scdaemon open its card. It does not start an agent.
+// scdaemon open its card. It does not start an agent: without one the error
+// wraps [ErrNoAgent].
 func Dial(ctx context.Context, socket string) (*Conn, error) {
 	if socket == "" {
 		socket = Socket()
@@ -170,11 +171,12 @@ func (c *Conn) command(ctx context.Context, line []byte) ([]byte, error) {
 	return nil, fmt.Errorf("scd: the agent went away: %w (%v)", keycard.ErrClosed, err)
 }
 
-// MaxData is the most command data that fits into a line: it is sent as
-// hexadecimal.
+// MaxData returns the most octets of command data that fit into a line of the
+// protocol, where they are hexadecimal. Longer data is chained.
 func (c *Conn) MaxData() int { return 470 }
 
-// Transmit sends one command to the card.
+// Transmit sends one encoded command to the card and returns its response, data
+// and status word, which belongs to the caller.
 func (c *Conn) Transmit(ctx context.Context, cmd []byte) ([]byte, error) {
 	if len(cmd) < 4 || len(cmd) > c.MaxData()+9 {
 		return nil, fmt.Errorf("scd: command of %d octets: %w", len(cmd), keycard.ErrMalformed)

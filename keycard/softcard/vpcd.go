@@ -16,9 +16,9 @@ import (
 // which gives [io.EOF].
 //
 // The driver writes length and command separately, and Linux delays the
-// acknowledgement of the first by 40 ms: where the system allows it, quick
-// acknowledgement is switched on for every read, which makes a command about
-// 250 times faster.
+// acknowledgement of the first by 40 ms. Where the system allows it, quick
+// acknowledgement is switched on for every read, which spares each command that
+// delay.
 func (c *Card) ServeVPCD(ctx context.Context, addr string) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
