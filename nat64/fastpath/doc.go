@@ -21,9 +21,12 @@
 // errors, UDP without checksum, hop limit 1, packets that are too big,
 // addresses that nothing maps yet) goes back to the stack unmodified, which
 // routes it into the TUN device of package tun: the translator there knows
-// all the rules. So the routes stay as they are without this package, and if
-// the process dies the kernel removes the program and everything takes the
-// TUN device's way.
+// all the rules. So the routes stay as they are without this package. If the
+// process dies, Linux 6.6 and later remove the program (tcx), and everything
+// takes the TUN device's way. Before 6.6 the program is a clsact filter, which
+// outlives the process, with the pool bindings of that time, until the next
+// [Attach] replaces it or "tc filter del" removes it. [Link.Close] removes
+// either.
 //
 // An IPv6 packet is taken when its destination lies in the translation
 // prefix; destinations that only the EAM table maps are left to routing unless

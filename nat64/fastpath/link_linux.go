@@ -19,7 +19,8 @@ import (
 )
 
 // Supported says why the fast path cannot run here, or returns nil. Probing
-// loads tiny programs and leaves nothing behind.
+// loads tiny programs and leaves nothing behind. Want of privilege is an error
+// that wraps EPERM.
 func Supported() error {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -74,7 +75,8 @@ func (s *tableSet) close() {
 	}
 }
 
-// Link is the fast path of one translator, attached to interfaces.
+// Link is the fast path of one translator, attached to interfaces. It has a
+// goroutine of its own, which [Link.Close] ends.
 type Link struct {
 	t *nat64.Translator
 	o Options
@@ -139,7 +141,9 @@ func newMap(s *ebpf.MapSpec) (*ebpf.Map, error) {
 
 // Sync rebuilds tables and programs from the translator's present
 // configuration and swaps them in, one interface after the other; no packet is
-// lost. After an error the former ones stay in place.
+// lost. It waits for no packet. After an error the former ones stay in place;
+// where one interface refuses to swap, those before it have the new program
+// already, and Sync may be called again.
 func (l *Link) Sync() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -364,8 +368,9 @@ func (s *tableSet) takeUses() {
 	}
 }
 
-// Stats returns the counters since Attach, and adds what is new to the
-// counters of the translator.
+// Stats returns the counters since Attach, and adds what is new of the packets
+// translated to the counters of the translator ([nat64.Translator.Add]). The Link
+// does so by itself every 15 s.
 func (l *Link) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,7 +16,7 @@ const (
 // useInterval is how often pools learn which of their bindings are in use.
 const useInterval = 15 * time.Second
 
-// Options says where and how the fast path works.
+// Options says where and how the fast path works. Only Interfaces must be set.
 type Options struct {
 	// Interfaces are the real interfaces of both sides by name. VLAN devices
 	// are named themselves. Do not name the TUN device of the slow path.
@@ -51,7 +51,7 @@ type Stats struct {
 	Packets64, Bytes64 uint64 // IPv6 to IPv4
 	Packets46, Bytes46 uint64 // IPv4 to IPv6
 	// Punted counts packets for the translator that took the slow path, by
-	// reason.
+	// reason: Punted[PuntFragment] and so on.
 	Punted [numPunts]uint64
 	// Bindings is how many pool bindings go fast now, SkippedBindings how
 	// often one found no room.
