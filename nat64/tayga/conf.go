@@ -65,14 +65,15 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Map is a map directive.
+// Map is a map directive: the addresses of two prefixes stand for each other, as
+// in [nat64.EAM].
 type Map struct {
-	V4, V6 netip.Prefix
+	V4, V6 netip.Prefix // without host bits
 	Line   int // where it stands in its file
 }
 
-// Config is the content of a tayga.conf. Absent directives leave the zero
-// value unless a default is stated.
+// Config is the content of a tayga.conf, one field for each directive. Absent
+// directives leave the zero value unless a default is stated.
 type Config struct {
 	TunDevice     string
 	IPv4Addr      netip.Addr
@@ -85,14 +86,15 @@ type Config struct {
 	StrictFragHdr bool
 	WKPFStrict    bool // default true
 	UDPChecksum   nat64.ZeroChecksum
-	OfflinkMTU    int // 0: 1280
-	Log           []string
+	OfflinkMTU    int      // in octets; 0: 1280
+	Log           []string // of drop, reject, icmp, self, dyn
 	TunUp         bool
 	TunIPs        []netip.Prefix
 	TunRoutes     []netip.Prefix
 }
 
-// Read reads the file of this name. See [Parse].
+// Read reads the file of this name. See [Parse]. A file that cannot be opened is
+// an error that wraps that of os.Open.
 func Read(name string) (*Config, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -105,7 +107,7 @@ func Read(name string) (*Config, error) {
 // Parse reads a configuration. Words stand between blanks; a word that begins
 // with # begins a comment; directives are not case-sensitive. It checks what
 // Tayga checks before it starts, among it that tun-device and ipv4-addr are
-// there. The error joins an [*Error] for each fault.
+// there. The error joins an [*Error] for each fault, and the Config is then nil.
 func Parse(r io.Reader) (*Config, error) { return parse(r, "") }
 
 type parser struct {
