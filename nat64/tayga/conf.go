@@ -69,7 +69,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // in [nat64.EAM].
 type Map struct {
 	V4, V6 netip.Prefix // without host bits
-	Line   int // where it stands in its file
+	Line   int          // where it stands in its file
 }
 
 // Config is the content of a tayga.conf, one field for each directive. Absent
