@@ -115,3 +115,39 @@ func ExampleStats() {
 	// Output:
 	// 1 truncated: packet ends before its length field or one of its headers says (RFC 791 section 3.1, RFC 8200 section 3)
 }
+
+// A TCP stream of 3000 octets in one super-packet, as a TUN device with
+// IFF_VNET_HDR hands it over: the kernel cuts it into segments afterwards.
+func ExampleVirtioHdr() {
+	prefix, err := nat64.ParsePrefix("2001:db8:64::/96")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	t, err := nat64.New(nat64.Config{
+		Prefix: prefix,
+		EAM:    []nat64.EAM{{V6: netip.MustParsePrefix("2001:db8:c::/120"), V4: netip.MustParsePrefix("10.64.0.0/24")}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	const room = nat64.Headroom
+	buf := make([]byte, room+40+3000)
+	// IPv4 and TCP headers; the checksum field holds the pseudo-header's sum.
+	if _, err := hex.Decode(buf[room:], []byte("45000be0000140004006fa9fc63364020a400002"+"01bbc350000000010000000150100200404a0000")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	h := nat64.VirtioHdr{ // from the device: h.Decode of what stands before the packet
+		Flags: nat64.VirtioNeedsChecksum, GSOType: nat64.VirtioGSOTCPv4, HdrLen: 40, GSOSize: 1200,
+		ChecksumStart: 20, ChecksumOffset: 16,
+	}
+	var s nat64.Scratch
+	r := t.TranslateOffload(&s, &h, buf, room, 40+3000)
+	fmt.Println(r.Verdict, r.Reason, len(r.Packet), "octets, more packets:", len(r.More))
+	fmt.Println(h.GSOType == nat64.VirtioGSOTCPv6, h.HdrLen, h.GSOSize, h.ChecksumStart)
+	// Output:
+	// forward translated-4to6 3060 octets, more packets: 0
+	// true 60 1200 40
+}
