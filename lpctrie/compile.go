@@ -11,7 +11,7 @@ import (
 // Compile returns a compact snapshot of the table as it is.
 func (t *Table[V]) Compile() *Snapshot[V] { return t.CompileWith(CompileOptions{}) }
 
-// CompileWith returns a snapshot of the table as it is.
+// CompileWith returns a snapshot of the table as it is, with options.
 func (t *Table[V]) CompileWith(o CompileOptions) *Snapshot[V] {
 	rs := make([]codedRoute, 0, t.routes)
 	c := newCoder[V](t.same)
@@ -28,9 +28,10 @@ func (t *Table[V]) CompileWith(o CompileOptions) *Snapshot[V] {
 }
 
 // Compile returns a snapshot of prefixes and their values, values[i] belonging
-// to prefixes[i], without a [Table] in between. Of equal prefixes the last one
+// to prefixes[i], without a [Table] in between. Where the slices differ in
+// length, the rest of the longer one is left out. Of equal prefixes the last one
 // counts. It is fastest when the prefixes are sorted (by netip.Prefix.Compare).
-// It fails with [ErrPrefix].
+// It keeps neither slice. It fails with [ErrPrefix].
 func Compile[V any](prefixes []netip.Prefix, values []V, o CompileOptions) (*Snapshot[V], error) {
 	n := min(len(prefixes), len(values))
 	rs := make([]codedRoute, 0, n)

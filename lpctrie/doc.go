@@ -16,9 +16,10 @@
 //     netlink flags Excl, Create, Replace and Append, deletion with
 //     wildcards, and it shows itself as /proc/net/fib_trie and fib_triestat
 //     ([Table.WriteFibTrie], [Stats.Triestat]). [Table.Trace] explains a lookup.
-//   - [Snapshot] is compiled from a table, immutable, a few bytes per route in
-//     one block of bytes that can be written to a file and used from there.
-//     It has lookups in batches that overlap their waits for memory.
+//   - [Snapshot] is compiled from a table or a list of prefixes, immutable, a few
+//     bytes per route. It can be written to a file, and a file that is mapped
+//     into memory is used where it lies, but for tables in front that are copied
+//     ([Open]). It has lookups in batches that overlap their waits for memory.
 //   - [Live] is a table that changes while any number of readers look up
 //     without locks, each change becoming visible at once and whole.
 //
@@ -33,8 +34,12 @@
 // choice for access lists and the like. github.com/kentik/patricia keeps many
 // tags per prefix, netipds has persistent sets. To ask or change the running
 // kernel's table, use netlink (github.com/vishvananda/netlink): this package
-// never touches the kernel. For forwarding in C,
-// DPDK has rte_fib. IPv6 is package radix6.
+// never touches the kernel. For forwarding in C, DPDK has rte_fib. IPv6 is
+// package radix6.
+//
+// Lookups in snapshots use unsafe, and batches on amd64 a little assembly that
+// asks for memory ahead. The build tag purego leaves both out, with the same
+// answers.
 //
 // # Units and byte order
 //
@@ -49,14 +54,14 @@
 // Changes fail with [ErrPrefix], [ErrExist], [ErrNotExist] or [ErrFull];
 // readers of text with a *[LineError] that has the number of the line;
 // reading a serialised snapshot with [ErrSnapshot]. Compare with errors.Is and
-// errors.As. A change that fails has changed nothing. Nothing panics, whatever
-// the input, except that a table must not be used by several goroutines while
-// one of them changes it.
+// errors.As. A change that fails has changed nothing. No input makes anything
+// panic.
 //
 // # Concurrency
 //
-// A [Table] may be read by any number of goroutines while none changes it. A
-// [Snapshot] never changes. A [Live] may be used by all at any time.
+// A [Table] may be read by any number of goroutines while none changes it; it
+// does not notice misuse. A [Snapshot] and a [View] never change. A [Live] may be
+// used by all at any time.
 //
 // # Specifications
 //

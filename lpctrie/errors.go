@@ -14,7 +14,8 @@ var (
 	ErrExist = errors.New("lpctrie: route exists")
 	// ErrNotExist: there is no such route and the mode has no Create (ENOENT).
 	ErrNotExist = errors.New("lpctrie: no such route")
-	// ErrFull: the table cannot grow further (about two thousand million words).
+	// ErrFull: the table cannot grow further: it has about 2^31 routes or words
+	// of nodes.
 	ErrFull = errors.New("lpctrie: table is full")
 	// ErrSnapshot: serialised data is not a snapshot, of an unknown version,
 	// truncated or altered.

@@ -13,11 +13,11 @@ import (
 // each other. Make one with [NewLive] or [LiveOf].
 //
 // It costs a [Table], which the writers work on, and about 14 bytes per route
-// for what the readers see (with values of 4 bytes: 54 in all). An update of one route longer than
-// /15 rebuilds and publishes one /16 and leaves some kilobytes of garbage,
-// shorter ones a /16 for each they cover; the default route costs nothing
-// extra. Old values live until the last reader that may see them is done: that
-// is the garbage collector's work.
+// for what the readers see (with values of 4 bytes: 54 in all, for an Internet
+// table). An update of one route longer than /15 rebuilds and publishes one /16
+// and leaves some kilobytes of garbage, shorter ones a /16 for each they cover;
+// the default route costs nothing extra. Old values live until the last reader
+// that may see them is done: that is the garbage collector's work.
 type Live[V any] struct {
 	now atomic.Pointer[View[V]]
 
@@ -91,7 +91,8 @@ func LiveOf[V any](t *Table[V]) *Live[V] {
 	return l
 }
 
-// View returns what the table has now. It does not allocate.
+// View returns what the table has now, for several lookups at one moment. It does
+// not allocate, and there is nothing to give back.
 func (l *Live[V]) View() *View[V] { return l.now.Load() }
 
 // Lookup is [View.Lookup] of the present.
@@ -145,7 +146,9 @@ func (l *Live[V]) Delete(r Route) (V, bool) {
 // Update lets change change the table, by any number of calls of its methods,
 // and then publishes all of it at once. If change returns an error, or panics,
 // everything is put back and nothing is published. Change must not keep the
-// table nor call methods of the Live that update it.
+// table. It may look up in the Live, which still has what was there before, but
+// Add, Insert, Delete, Remove, Update, Read and Compile of the Live would wait
+// for ever.
 func (l *Live[V]) Update(change func(*Table[V]) error) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +168,9 @@ func (l *Live[V]) Update(change func(*Table[V]) error) (err error) {
 }
 
 // Read lets read read the table that the writers work on, which waits for
-// updates and holds them up: for what a [View] cannot do.
+// updates and holds them up: for what a [View] cannot do. Read must not change
+// the table nor keep it, and what was said of [Live.Update] about waiting holds
+// here too.
 func (l *Live[V]) Read(read func(*Table[V])) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

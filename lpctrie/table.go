@@ -66,10 +66,11 @@ type Table[V any] struct {
 // New returns an empty table.
 //
 // Adding a route that differs from an existing one in nothing, value included,
-// is an error in every mode, as in the kernel, where the value is the next
-// hop. Values are compared with == if V is a type for which that can neither
-// panic nor mislead (no interfaces inside), else no two are the same; see
-// [Table.SetSame].
+// is [ErrExist] in every mode, as in the kernel, where the value is the next
+// hop; only Replace of the first route of its prefix, table, TOS and priority by
+// itself succeeds and changes nothing. Values are compared with == if V is a
+// type for which that can neither panic nor mislead (no interfaces inside), else
+// no two are the same; see [Table.SetSame].
 func New[V any](cfg Config) *Table[V] {
 	t := &Table[V]{cfg: cfg.normal()}
 	if plainComparable(reflect.TypeFor[V]()) {
@@ -112,9 +113,10 @@ func (t *Table[V]) Insert(p netip.Prefix, v V) error {
 }
 
 // Add adds a route with its value as the kernel does on RTM_NEWROUTE with the
-// flags of mode. Routes of one prefix, table, TOS and priority may coexist if
-// they differ in type, scope or value and mode lets them: without Excl,
-// Replace and Append the new one comes first ("ip route prepend").
+// flags of mode. Routes of one prefix, table, TOS and priority (aliases) may
+// coexist if they differ in type, scope or value and mode lets them: Append puts
+// the new one behind those that are there, and without Excl, Replace and Append
+// it comes first ("ip route prepend").
 // It fails with [ErrPrefix], [ErrExist], [ErrNotExist] or [ErrFull]; a failed
 // call changes nothing.
 func (t *Table[V]) Add(r Route, v V, mode Mode) error {
