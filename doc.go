@@ -9,6 +9,9 @@
 //   - [signalbox.example/openpgpdns]: OpenPGP keys in WKD and DNS
 //   - [signalbox.example/keycard]: OpenPGP cards without cgo
 //
-// No package imports another. The programs under examples/ and the
-// measurements under bench/ are the only places where they meet.
+// No package imports another. Packages below them, such as nat64/tun, xfrm/conn
+// and keycard/pgp, import their parent and may need more: a kernel, a daemon,
+// another module. A program that imports the parent alone gets none of that.
+// The programs under examples/ and the measurements under bench/ are the only
+// places where the seven meet.
 package signalbox
