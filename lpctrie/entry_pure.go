@@ -2,7 +2,10 @@
 
 package lpctrie
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // entryOf returns the number of the entry of an address, of which word is the
 // number of its word of bits.
@@ -14,3 +17,7 @@ func (s *index) entryOf(word uint, key uint32) uint32 {
 func (s *index) entry(at uint32) uint32 {
 	return load(s.entries, uint(at)*uint(s.width)) & s.mask
 }
+
+// load reads four bytes. With three bounds the compiler need not care for a
+// slice without capacity.
+func load(b []byte, at uint) uint32 { return binary.LittleEndian.Uint32(b[at : at+4 : at+4]) }

@@ -1,13 +1,13 @@
 package lpctrie
 
 import (
-	"encoding/binary"
 	"net/netip"
 )
 
 // Layout chooses between size and speed of a [Snapshot].
 type Layout uint8
 
+// Layouts. The zero value is Compact.
 const (
 	// Compact takes a few bytes per route. A lookup reads the number of a /16's
 	// node, a word of that node's bitmap, where its entries are, and an entry.
@@ -22,16 +22,16 @@ const (
 type CompileOptions struct {
 	Layout Layout
 	// Prefixes keeps the length of each match, for [Snapshot.LookupPrefix]: a
-	// byte per entry, and neighbours with equal values merge only if their
-	// lengths are equal too. Other lookups do not become slower.
+	// byte per entry (16 MiB with Fast), and neighbours with equal values merge
+	// only if their lengths are equal too. Other lookups do not become slower.
 	Prefixes bool
 }
 
 // A Snapshot is a routing table in a form for lookups alone. It never changes,
 // has no pointers but those in V, and may be used by any number of goroutines.
 //
-// It answers like [Table.Lookup] of the table it was compiled from. Routes
-// with a TOS are not part of it.
+// It answers like [Table.Lookup] of the table it was compiled from: of the
+// aliases of a prefix only the first one without a TOS is part of it.
 //
 // The compact layout is a list of entries, one for each stretch of addresses
 // with the same answer, and the way to it:
@@ -78,10 +78,6 @@ type index struct {
 // A slot of the hash: a /24 and the number of its entries minus one in the
 // lowest 8 bits, and its first entry, 0 for an empty slot.
 type slot struct{ id, first uint32 }
-
-// load reads four bytes. With three bounds the compiler need not care for a
-// slice without capacity.
-func load(b []byte, at uint) uint32 { return binary.LittleEndian.Uint32(b[at : at+4 : at+4]) }
 
 // find returns the number of the entry of an address, above /24.
 func (s *index) find(key uint32) uint32 {
@@ -233,17 +229,18 @@ func (s *Snapshot[V]) Value(code uint32) (v V, ok bool) {
 // costs a lookup one more access to memory.
 func (s *Snapshot[V]) Inline() bool { return s.inline }
 
-// Len returns the number of routes that were compiled.
+// Len returns the number of prefixes that were compiled.
 func (s *Snapshot[V]) Len() int { return int(s.header.routes) }
 
 // Entries returns the number of different stretches of addresses, which is what
 // the size depends on.
 func (s *Snapshot[V]) Entries() int { return int(s.header.entries) }
 
-// Bytes returns the size in memory, values in a list not counted.
+// Bytes returns the size of the serialised form, which is about that in memory,
+// without the list of values.
 func (s *Snapshot[V]) Bytes() int { return s.header.bytes() }
 
-// Width returns the size of an entry in bytes, 1 to 4.
+// Width returns the size of an entry in bytes, 1 to 4 (1, 2 or 4 with Fast).
 func (s *Snapshot[V]) Width() int { return int(s.width) }
 
 // Layout returns the layout.
@@ -355,9 +352,9 @@ func (s *index) finish(keys, codes []uint32) int {
 }
 
 // LookupBatch looks up addresses and stores the values of their longest matches
-// and whether there are any; where there is none the value is the zero one. It
-// works on as many as the shortest slice holds and returns how many found a
-// route. It does not allocate.
+// in vs and whether there are any in oks; where there is none, as for anything
+// but IPv4, the value is the zero one. It works on as many as the shortest slice
+// holds and returns how many found a route. It does not allocate.
 func (s *Snapshot[V]) LookupBatch(as []netip.Addr, vs []V, oks []bool) int {
 	n := min(len(as), len(vs), len(oks))
 	found := 0

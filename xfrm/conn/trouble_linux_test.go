@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -87,9 +88,9 @@ func TestInterruptedDumpIsRepeated(t *testing.T) {
 	} {
 		for _, mark := range []string{"an entry", "the end"} {
 			t.Run(c.name+" by "+mark, func(t *testing.T) {
-				requests := 0
+				var asked atomic.Int32
 				k := impostor(t, func(m xfrm.Message) [][]byte {
-					requests++
+					requests := int(asked.Add(1))
 					var first, last uint16
 					if requests <= c.spoiled {
 						if mark == "an entry" {
@@ -102,6 +103,7 @@ func TestInterruptedDumpIsRepeated(t *testing.T) {
 					return [][]byte{append(entry(t, m.Seq, first, n), entry(t, m.Seq, 0, n+1)...), append(entry(t, m.Seq, 0, n+2), done(m.Seq, last, 0)...)}
 				})
 				list, err := k.AllPolicies(ctx)
+				requests := int(asked.Load())
 				if !errors.Is(err, c.err) || requests != c.requests {
 					t.Fatalf("%d requests, %v", requests, err)
 				}
