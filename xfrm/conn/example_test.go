@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"net/netip"
+	"os"
 	"syscall"
 	"time"
 
@@ -57,6 +58,40 @@ func ExampleBatch() {
 		if !errors.Is(f.Err, syscall.EEXIST) {
 			fmt.Println("policy", f.Index, f.Err)
 		}
+	}
+}
+
+// Make the kernel hold the policies of a file, as `ip xfrm policy` prints them,
+// and leave states alone.
+func ExampleConn_Apply() {
+	f, err := os.Open("policies.txt")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	var want xfrm.Set
+	for p, err := range xfrm.ParsePolicies(f, nil) {
+		if err != nil {
+			log.Fatal(err) // names the line
+		}
+		want.Policies = append(want.Policies, p)
+	}
+	ctx := context.Background()
+	c, err := conn.Dial(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	changes, failures, err := c.Apply(ctx, want, conn.ApplyOptions{
+		IgnoreStates: true,
+		OwnPolicy:    func(p *xfrm.Policy) bool { return p.Priority == 4000 }, // others' are never deleted
+	}, false)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(changes), "changes")
+	for _, f := range failures {
+		fmt.Println(changes[f.Index].Op, changes[f.Index].Policy.Sel.Dst, f.Err)
 	}
 }
 
