@@ -216,6 +216,22 @@ func ExampleWKD_Update() {
 	// 200 OK 414 application/octet-stream
 }
 
+// The policy file of a directory whose service takes user IDs that are bare
+// addresses only and sends no confirmation mail.
+func ExamplePolicy() {
+	p := openpgpdns.Policy{MailboxOnly: true, AuthSubmit: true, ProtocolVersion: 5}
+	text, err := p.AppendText(nil)
+	fmt.Printf("%s%v\n", text, err)
+	back, err := openpgpdns.ParsePolicy(strings.NewReader("# ours\nmailbox-only\nx-new: 1\n"))
+	fmt.Println(back.MailboxOnly, back.Other, err)
+	// Output:
+	// mailbox-only
+	// auth-submit
+	// protocol-version: 5
+	// <nil>
+	// true [x-new: 1] <nil>
+}
+
 func ExampleCheck() {
 	ring := open("aerger-upper") // the user ID is Upper Uml <ÄRGER@example.org>
 	defer ring.Close()
