@@ -34,9 +34,9 @@
 // errors.Is(err, syscall.EEXIST) works. What exists already is EEXIST; a state
 // that does not exist is ESRCH, a policy ENOENT. A value that breaks a rule is
 // an [*xfrm.RuleError] or [*xfrm.FormatError], and nothing was sent. [ErrLost]
-// tells of a receive buffer that overflowed, [ErrInterrupted] of a dump that
-// changes interrupted five times: it is repeated before that. Errors hold no
-// key material.
+// tells of a receive buffer that overflowed. A dump that changes interrupt is
+// repeated; [ErrInterrupted] tells that they did in each of five tries. Errors
+// hold no key material.
 //
 // # Concurrency
 //
