@@ -9,8 +9,9 @@ import (
 // Compile returns a compact snapshot of the tree as it is.
 func (t *Tree[V]) Compile() *Snapshot[V] { return t.CompileWith(CompileOptions{}) }
 
-// CompileWith returns a snapshot of the tree as it is. It panics for trees of
-// more than about 25 million routes, which the form cannot hold.
+// CompileWith returns a snapshot of the tree as it is, with options. It panics
+// for trees of more than about 25 million routes, which the form cannot hold, as
+// do the other ways to compile one.
 func (t *Tree[V]) CompileWith(o CompileOptions) *Snapshot[V] {
 	w := compiler[V]{tree: t}
 	if len(t.nodes) > 0 {
@@ -21,9 +22,11 @@ func (t *Tree[V]) CompileWith(o CompileOptions) *Snapshot[V] {
 }
 
 // Compile returns a snapshot of prefixes and their values, values[i] belonging
-// to prefixes[i], without a [Tree] in between. Of equal prefixes the last one
-// counts. It is fastest when the prefixes are sorted (by netip.Prefix.Compare).
-// It fails with [ErrPrefix] or [ErrFamily].
+// to prefixes[i], without a [Tree] in between. Where the slices differ in length,
+// the rest of the longer one is left out. Of equal prefixes the last one counts.
+// It is fastest when the prefixes are sorted (by netip.Prefix.Compare). It keeps
+// neither slice. It fails with a [*RouteError] that wraps [ErrPrefix] or
+// [ErrFamily].
 func Compile[V any](prefixes []netip.Prefix, values []V, o CompileOptions) (*Snapshot[V], error) {
 	n := min(len(prefixes), len(values))
 	w := compiler[V]{routes: make([]codedRoute, 0, n)}

@@ -98,7 +98,8 @@ func LiveOf[V any](t *Tree[V]) (*Live[V], error) {
 	return l, nil
 }
 
-// View returns what the table has now. It does not allocate.
+// View returns what the table has now, for several lookups at one moment. It does
+// not allocate, and there is nothing to give back.
 func (l *Live[V]) View() *View[V] { return l.now.Load() }
 
 // Lookup is [View.Lookup] of the present.
@@ -157,7 +158,9 @@ func (l *Live[V]) Delete(r Route) (V, bool) {
 // Update lets change change the tree, by any number of calls of its methods,
 // and then publishes all of it at once. If change returns an error, or panics,
 // everything is put back and nothing is published. Change must not keep the
-// tree nor call methods of the Live that update it.
+// tree. It may look up in the Live, which still has what was there before, but
+// Add, Insert, Delete, Remove, Update, Read and Compile of the Live would wait
+// for ever.
 func (l *Live[V]) Update(change func(*Tree[V]) error) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +180,9 @@ func (l *Live[V]) Update(change func(*Tree[V]) error) (err error) {
 }
 
 // Read lets read read the tree that the writers work on, which waits for
-// updates and holds them up: for what a [View] cannot do.
+// updates and holds them up: for what a [View] cannot do. Read must not change
+// the tree nor keep it, and what was said of [Live.Update] about waiting holds
+// here too.
 func (l *Live[V]) Read(read func(*Tree[V])) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

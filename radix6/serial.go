@@ -366,9 +366,11 @@ func (p *part) check() (why string) {
 	return ""
 }
 
-// Encode writes the snapshot, for [Open]. Values that are not inline are
-// written as what appendValue appends to its argument; nil will do for integers
-// and strings. The error is the writer's, or says that V needs appendValue.
+// Encode writes the snapshot, for [Open]: format version 2, a header, arrays in
+// little-endian order, a list of the values that are not inline, and a CRC-32C. It
+// is put together in memory and written at once. A value of the list is written
+// as what appendValue appends to its first argument; nil will do for integers and
+// strings. The error is the writer's, or says that V needs appendValue.
 func (s *Snapshot[V]) Encode(w io.Writer, appendValue func([]byte, V) []byte) error {
 	var list, one []byte
 	if !s.inline {
@@ -409,16 +411,19 @@ func (s *Snapshot[V]) Encode(w io.Writer, appendValue func([]byte, V) []byte) er
 	return err
 }
 
-// Open returns the snapshot that [Snapshot.Encode] wrote. It uses much of the
-// data where it is, so that must not change as long as the snapshot is in use;
-// mapped into memory it can be shared by many processes. Values that are not
-// inline are made by decode, which must not keep its argument; nil will do for
-// integers and strings. V need not be the type that was encoded, as long as
-// its values can be made: an integer type must hold the largest value.
+// Open returns the snapshot that [Snapshot.Encode] wrote. It uses the codes and
+// the lists, which hold most routes, where they are, so data must not change as
+// long as the snapshot is in use; mapped into memory it can be shared by many
+// processes. What leads to them is copied. Values that are not inline are made by
+// decode, which must not keep its argument; nil will do for integers and strings.
+// V need not be the type that was encoded, as long as its values can be made: an
+// integer type must hold the largest value.
 //
 // It fails with [ErrSnapshot] if the data is not a snapshot, of another
-// version, cut off or altered; it checks every reference inside, so that even
-// data forged with a right checksum cannot make a lookup panic.
+// version, cut off or altered, or if its values do not fit V; it checks every
+// reference inside, so that even data forged with a right checksum cannot make a
+// lookup panic. An error of decode is returned as it is, and a V that needs
+// decode is an error too.
 func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], error) {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrSnapshot, fmt.Sprintf(format, args...))

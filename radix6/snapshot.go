@@ -7,6 +7,7 @@ import (
 // Layout chooses between size and speed of a [Snapshot].
 type Layout uint8
 
+// Layouts. The zero value is Compact.
 const (
 	// Compact takes some 14 bytes per route of an Internet table, 11 where there
 	// are few values.
@@ -30,9 +31,10 @@ type CompileOptions struct {
 
 // A Snapshot is a routing table in a form for lookups alone. It never changes,
 // has no pointers but those in V, and may be used by any number of goroutines.
-// It answers like the tree it was compiled from, with two exceptions: of the
-// routes of one prefix and source only the one of lowest metric is part of it,
-// and it says of a match the prefix only, and only if asked.
+// It answers like the tree it was compiled from, with its [SourceMode], with two
+// exceptions: of the routes of one prefix and source only the one of lowest
+// metric is part of it, and it says of a match the prefix only, and only if
+// compiled for that ([CompileOptions]).
 type Snapshot[V any] struct {
 	part
 	lengths *part  // codes are lengths plus one; nil without prefixes
@@ -150,8 +152,8 @@ func (s *Snapshot[V]) Contains(dst netip.Addr) bool {
 }
 
 // LookupFrom returns the value of the best route from a source to a
-// destination. The zero source is the unspecified address. It does not
-// allocate.
+// destination. The zero source is the unspecified address; a source that is
+// IPv4 finds nothing. It does not allocate.
 func (s *Snapshot[V]) LookupFrom(dst, src netip.Addr) (v V, ok bool) {
 	d, sk, ok := queryKeys(dst, src)
 	if !ok {
@@ -194,7 +196,8 @@ func (s *Snapshot[V]) Value(code uint32) (v V, ok bool) {
 // costs a lookup one more access to memory.
 func (s *Snapshot[V]) Inline() bool { return s.inline }
 
-// Len returns the number of prefixes that were compiled.
+// Len returns the number of prefixes that were compiled; those of one
+// destination with several sources count once.
 func (s *Snapshot[V]) Len() int { return s.routes }
 
 // Entries returns the number of different stretches of addresses, which is what
@@ -251,9 +254,9 @@ func (s *Snapshot[V]) LookupCodes(keys []Key, codes []uint32) int {
 }
 
 // LookupBatch looks up addresses, from the unspecified source, and stores the
-// values of their routes and whether there are any; where there is none the
-// value is the zero one. It works on as many as the shortest slice holds and
-// returns how many found a route. It does not allocate.
+// values of their routes in vs and whether there are any in oks; where there is
+// none, as for IPv4, the value is the zero one. It works on as many as the
+// shortest slice holds and returns how many found a route. It does not allocate.
 func (s *Snapshot[V]) LookupBatch(dst []netip.Addr, vs []V, oks []bool) int {
 	n := min(len(dst), len(vs), len(oks))
 	found := 0

@@ -239,7 +239,8 @@ func (t *Tree[V]) exact(root uint32, k key, n int) (i, parent, grand uint32) {
 
 // Add stores a route with a value. What happens when one with the same
 // prefix, source and metric exists is up to the mode. The error is a
-// [*RouteError].
+// [*RouteError] that wraps [ErrPrefix], [ErrFamily], [ErrNoSources], [ErrExist],
+// [ErrNotExist] or [ErrFull]; nothing has then changed.
 func (t *Tree[V]) Add(r Route, v V, mode Mode) error {
 	p, err := t.mode.parse(r)
 	if err == nil {
