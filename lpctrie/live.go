@@ -15,9 +15,10 @@ import (
 // It costs a [Table], which the writers work on, and about 14 bytes per route
 // for what the readers see (with values of 4 bytes: 54 in all, for an Internet
 // table). An update of one route longer than /15 rebuilds and publishes one /16
-// and leaves some kilobytes of garbage, shorter ones a /16 for each they cover;
-// the default route costs nothing extra. Old values live until the last reader
-// that may see them is done: that is the garbage collector's work.
+// and the three small nodes above it, and leaves the old ones as garbage, shorter
+// ones a /16 for each they cover; the default route costs nothing extra. Old
+// values live until the last reader that may see them is done: that is the
+// garbage collector's work.
 type Live[V any] struct {
 	now atomic.Pointer[View[V]]
 

@@ -45,7 +45,7 @@ func (s Stats) KernelBytes() int {
 	return kernelLeaf*s.Leaves + kernelTnode*s.Tnodes + kernelAlias*s.Prefixes + kernelPointer*s.Pointers
 }
 
-// Stats walks the whole trie.
+// Stats describes the trie, for which it walks all of it.
 func (t *Table[V]) Stats() Stats {
 	s := Stats{Leaves: t.leaves, Prefixes: t.routes, Tnodes: t.tnodes, Skipped: t.skipped}
 	var visit func(ref uint32, depth int)

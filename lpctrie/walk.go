@@ -74,7 +74,9 @@ func (t *Table[V]) chain(leaf uint32, limit uint8, yield func(i uint32) bool) bo
 	return true
 }
 
-// All iterates over all routes.
+// All iterates over all routes in the order of addresses, at one address from the
+// shortest prefix to the longest, routes of one prefix in the order of lookup. The
+// table must not be changed meanwhile, in this walk or the others.
 func (t *Table[V]) All() iter.Seq2[Route, V] { return t.within(0, 32) }
 
 // within iterates over the routes inside a prefix.
@@ -91,8 +93,9 @@ func (t *Table[V]) within(key uint32, slen uint8) iter.Seq2[Route, V] {
 	}
 }
 
-// Subnets iterates over the routes whose prefix is p or lies inside it. An
-// invalid p has none.
+// Subnets iterates over the routes whose prefix is p or lies inside it, in the
+// order of [Table.All]. Host bits of p are ignored; an invalid or IPv6 prefix has
+// no routes.
 func (t *Table[V]) Subnets(p netip.Prefix) iter.Seq2[Route, V] {
 	key, slen, err := keyOfPrefix(p.Masked())
 	if err != nil {
@@ -102,7 +105,8 @@ func (t *Table[V]) Subnets(p netip.Prefix) iter.Seq2[Route, V] {
 }
 
 // Supernets iterates over the routes whose prefix is p or covers it, the
-// shortest first. An invalid p has none.
+// shortest first. Host bits of p are ignored; an invalid or IPv6 prefix has no
+// routes.
 func (t *Table[V]) Supernets(p netip.Prefix) iter.Seq2[Route, V] {
 	return func(yield func(Route, V) bool) {
 		key, least, err := keyOfPrefix(p.Masked())
@@ -120,7 +124,8 @@ func (t *Table[V]) Supernets(p netip.Prefix) iter.Seq2[Route, V] {
 	}
 }
 
-// Overlaps reports whether any route's prefix shares an address with p.
+// Overlaps reports whether any route's prefix shares an address with p, whose
+// host bits are ignored.
 func (t *Table[V]) Overlaps(p netip.Prefix) bool {
 	for range t.Supernets(p) {
 		return true
