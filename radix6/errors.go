@@ -36,7 +36,7 @@ var (
 
 // RouteError says which route was refused and why.
 type RouteError struct {
-	Op    string // "add"
+	Op    string // "add" or "compile"
 	Route Route
 	Err   error // one of the sentinels of this package
 }

@@ -457,9 +457,11 @@ func (c *Cache[V]) AdvMSS(dst, src netip.Addr) (mss int, ok bool) {
 }
 
 // Lookup returns the value of the best route from src to dst, and the live
-// exception that modifies it, if any; it counts as a use of that. The error is
-// [ErrCacheFull], where lookups make entries ([CacheConfig.CloneOnLookup]),
-// or nil; ok is false where there is no route.
+// exception that modifies it, if any, as a copy that is the caller's; it counts as
+// a use of that. As in all methods of a Cache the zero src is the unspecified
+// address, and there is no route to an IPv4 address. The error is [ErrCacheFull],
+// where lookups make entries ([CacheConfig.CloneOnLookup]), or nil; ok is false
+// where there is no route.
 func (c *Cache[V]) Lookup(dst, src netip.Addr) (v V, e *Exception, ok bool, err error) {
 	now := c.poll()
 	a, ok := c.resolve(dst, src)
