@@ -9,18 +9,19 @@
 //	...
 //	t, err := nat64.New(nat64.Config{
 //		Prefix: prefix,
-//		EAM:    []nat64.EAM{{V6: serverV6, V4: serverV4}},
+//		EAM:    []nat64.EAM{{V6: serverV6, V4: serverV4}}, // of netip.Prefix
 //		Own4:   netip.MustParseAddr("192.0.0.8"), // source of ICMP errors
 //	})
 //	...
 //	var s nat64.Scratch // one for each goroutine
+//	buf := make([]byte, nat64.Headroom+1500) // room for the longest packet
 //	for {
 //		n, err := device.Read(buf[nat64.Headroom:])
 //		...
 //		r := t.Translate(&s, buf, nat64.Headroom, n)
 //		if r.Verdict != nat64.Drop {
 //			device.Write(r.Packet)
-//			for _, p := range r.More { // fragments
+//			for _, p := range r.More { // further fragments
 //				device.Write(p)
 //			}
 //		}

@@ -21,6 +21,7 @@ func Example() {
 	t, err := nat64.New(nat64.Config{
 		Prefix: prefix,
 		EAM:    []nat64.EAM{{V4: netip.MustParsePrefix("203.0.113.10/32"), V6: netip.MustParsePrefix("2001:db8::10/128")}},
+		Own4:   netip.MustParseAddr("192.0.0.8"), // without it no ICMP errors are made
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -29,7 +30,7 @@ func Example() {
 	serve := func(ctx context.Context) error {
 		d, err := tun.Open("nat64", tun.Options{Queues: 2})
 		if errors.Is(err, errors.ErrUnsupported) {
-			return err // not on Linux
+			return err // this is not Linux
 		} else if err != nil {
 			return err // no privilege, or the name is taken
 		}
