@@ -72,8 +72,8 @@ func EncodeLongAirAir(onGround bool, ri uint8, ac uint16, mv [7]byte, addr uint3
 }
 
 // EncodeSquitter returns a DF17 with capability ca (5 is airborne, 4 on the
-// ground) and the message me, the ME field as the Encode functions below
-// return it.
+// ground) and the message me, an ME field from [EncodeIdentification],
+// [EncodeAirbornePosition] and the like.
 func EncodeSquitter(ca uint8, addr uint32, me [7]byte) Frame { return encodeES(17<<3|ca&7, addr, me) }
 
 // EncodeNonTransponder returns a DF18 with control field cf (0 to 7), which

@@ -81,10 +81,10 @@ const (
 // right for some address, are accepted only for those.
 //
 // The now of its methods is a time in ticks of 12 MHz, on a clock that all
-// callers share: [Frame.Time12] where frames have one, otherwise that of the
-// program, counted from its start (a third of a millisecond is fine enough). It
-// must stay below 2^51 ticks, five years: Unix time is too large, and where
-// time stands still no address is forgotten.
+// callers share: [Frame.Time12] where frames have one, otherwise one of the
+// program, counted from its start. The filter keeps it in steps of 4,096 ticks, a
+// third of a millisecond. It must stay below 2^51 ticks, five years: Unix time is
+// too large, and where time stands still no address is forgotten.
 //
 // It holds up to 16,384 addresses, in sets of eight by a hash of the address,
 // in 128 KiB. A new address in a full set displaces the oldest one there. Its
@@ -145,8 +145,8 @@ func possibleAddress(addr uint32) bool {
 	return addr&0xFFFFFF != 0 && addr&0xFFFFFF != 0xFFFFFF
 }
 
-// Seen reports whether the address was added less than the window away from
-// now, before or, where a stream has begun again, behind it. addr is a 24-bit
+// Seen reports whether the address was added within the window before now or,
+// where a stream has begun again, behind it. addr is a 24-bit
 // ICAO address or an [Address.Key].
 func (a *AddressFilter) Seen(addr uint32, now uint64) bool {
 	for i := range a.set(addr) {
