@@ -96,7 +96,8 @@ func (c *Card) Status(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	st.Login = string(b)
-	if st.KDF, err = s.readKDF(ctx); err != nil && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrUnsupported) {
+	var refused *StatusError
+	if st.KDF, err = s.readKDF(ctx); err != nil && !errors.As(err, &refused) && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrUnsupported) {
 		return nil, err
 	}
 	return st, nil

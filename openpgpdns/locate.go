@@ -193,6 +193,9 @@ func (c *Client) DANE(ctx context.Context, a Address) (Located, error) {
 	if err != nil {
 		return Located{}, err
 	}
+	if len(data) == 0 {
+		return Located{}, inputError(ErrNotFound, name, "no OPENPGPKEY record")
+	}
 	return located(ByDANE, name, a, data[0])
 }
 

@@ -440,3 +440,23 @@ func TestClientOverRealSockets(t *testing.T) {
 		conn.Close()
 	}
 }
+
+// nothing answers every question with no records and no error.
+type nothing struct{ fakeDNS }
+
+func (nothing) LookupRecords(context.Context, string, uint16) ([][]byte, error) { return nil, nil }
+
+// TestResolverThatFindsNothing: a resolver of somebody else's may say that by
+// an empty answer.
+func TestResolverThatFindsNothing(t *testing.T) {
+	a, err := ParseAddress("a@example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Client{Resolver: nothing{}}
+	for name, locate := range map[string]func(context.Context, Address) (Located, error){"DANE": c.DANE, "CERT": c.CERT, "PKA": c.PKA} {
+		if _, err := locate(t.Context(), a); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -356,9 +356,9 @@ func Ignored(sent, reported *SA) []string {
 
 // AppendChange appends the messages of a change: one or, for OpReplace, two
 // with padding in between. h.Seq is the sequence number of the first; next is
-// the first that is free afterwards. After an error out may hold a part of the
-// change and must not be sent.
+// the first that is free afterwards. After an error out is b as it was.
 func AppendChange(b []byte, h Header, c Change) (out []byte, next uint32, err error) {
+	before, first := b, h.Seq
 	switch {
 	case c.SA != nil && (c.Op == OpDelete || c.Op == OpReplace):
 		id := c.SA.ID()
@@ -381,5 +381,8 @@ func AppendChange(b []byte, h Header, c Change) (out []byte, next uint32, err er
 	default:
 		b, err = AppendNewPolicy(b, h, c.Policy)
 	}
-	return b, h.Seq + 1, err
+	if err != nil {
+		return before, first, err
+	}
+	return b, h.Seq + 1, nil
 }

@@ -175,3 +175,14 @@ func TestKeysAreCleared(t *testing.T) {
 		t.Errorf("%x", []byte(small))
 	}
 }
+
+// TestChangeThatCannotBeBuilt: nothing of it stays, not even the deletion that
+// an OpReplace begins with.
+func TestChangeThatCannotBeBuilt(t *testing.T) {
+	s := &SA{Src: netip.MustParseAddr("192.0.2.1"), Dst: netip.MustParseAddr("192.0.2.2"), SPI: 1, Proto: ESP, AEAD: AEAD{Name: strings.Repeat("x", 99)}}
+	before := []byte{1, 2, 3, 4}
+	b, next, err := AppendChange(before, Header{Seq: 5}, Change{Op: OpReplace, SA: s})
+	if err == nil || len(b) != len(before) || next != 5 {
+		t.Errorf("%d octets, next %d, %v", len(b), next, err)
+	}
+}

@@ -11,7 +11,7 @@ import (
 // Batch collects requests and sends many of them with one system call. Only
 // the last one of each send asks for an acknowledgement; the others are
 // acknowledged if they fail, and the kernel goes on with the next. The batch
-// keeps each request, keys included, as a message of its own until Flush: the
+// keeps each request, keys included, as a message of its own until Flush or Discard: the
 // values that were added may be changed meanwhile.
 type Batch struct {
 	c     *Conn
@@ -85,8 +85,9 @@ func (b *Batch) Append(f func(buf []byte, h xfrm.Header) ([]byte, error)) error 
 	return nil
 }
 
-// reset gives the parts back, cleared of keys.
-func (b *Batch) reset() {
+// Discard empties the batch without sending anything and clears the keys in
+// it. After Flush there is nothing to discard.
+func (b *Batch) Discard() {
 	c := b.c
 	c.freeMu.Lock()
 	defer c.freeMu.Unlock()
@@ -150,7 +151,7 @@ func (b *Batch) Flush(ctx context.Context) ([]Failure, error) {
 	c := b.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer b.reset()
+	defer b.Discard()
 	if b.n == 0 {
 		return nil, nil
 	}
@@ -260,6 +261,7 @@ func (c *Conn) Apply(ctx context.Context, want xfrm.Set, o ApplyOptions, dry boo
 		}
 	}
 	b := c.Batch()
+	defer b.Discard()
 	var owner []int // the change that each request belongs to
 	for i, ch := range changes {
 		if ch.Op == xfrm.OpReplace {

@@ -263,6 +263,7 @@ func (c *Conn) SA(ctx context.Context, id *xfrm.SAID) (*xfrm.SA, error) {
 	s := new(xfrm.SA)
 	err := c.request(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendGetSA(b, h, id) }, s.Parse)
 	if err != nil {
+		s.ClearKeys()
 		return nil, err
 	}
 	return s, nil
@@ -280,6 +281,7 @@ func (c *Conn) AllocSPI(ctx context.Context, r *xfrm.SPIRequest) (*xfrm.SA, erro
 	s := new(xfrm.SA)
 	err := c.request(ctx, func(b []byte, h header) ([]byte, error) { return xfrm.AppendAllocSPI(b, h, r) }, s.Parse)
 	if err != nil {
+		s.ClearKeys()
 		return nil, err
 	}
 	return s, nil
@@ -598,10 +600,13 @@ func (c *Conn) AllStates(ctx context.Context, f xfrm.SAFilter) ([]*xfrm.SA, erro
 		if err == nil {
 			err = s.Parse(m)
 		}
+		out = append(out, s)
 		if err != nil {
+			for _, s := range out {
+				s.ClearKeys()
+			}
 			return nil, err
 		}
-		out = append(out, s)
 	}
 	return out, nil
 }
