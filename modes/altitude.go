@@ -105,10 +105,10 @@ func altitude13(c uint32) Opt[Altitude] {
 // encode12 is the inverse of altitude12 for 25 ft steps: the nearest code, or
 // 0 (absent) outside -1,000 to 50,175 ft.
 func encode12(feet int32) uint32 {
-	n := (feet + 1000 + 12) / 25
-	if feet < -1000 || n > 2047 {
+	if feet < -1000 || feet > 50187 {
 		return 0
 	}
+	n := (feet + 1000 + 12) / 25
 	return uint32(n)>>4<<5 | 0x10 | uint32(n)&15
 }
 

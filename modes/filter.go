@@ -67,7 +67,8 @@ func (r Reason) String() string {
 //	63      39 38         0
 //	[key: 25 ][time/4096: 39]   4,096 ticks are a third of a millisecond
 //
-// Zero is empty; forever in the time field never expires.
+// Zero is empty; forever in the time field never expires. Times go round in
+// almost six years, so that any clock will do.
 const (
 	filterWays = 8
 	filterSets = 2048
@@ -82,9 +83,8 @@ const (
 //
 // The now of its methods is a time in ticks of 12 MHz, on a clock that all
 // callers share: [Frame.Time12] where frames have one, otherwise one of the
-// program, counted from its start. The filter keeps it in steps of 4,096 ticks, a
-// third of a millisecond. It must stay below 2^51 ticks, five years: Unix time is
-// too large, and where time stands still no address is forgotten.
+// program, Unix time for example. The filter keeps it in steps of 4,096 ticks, a
+// third of a millisecond, and modulo 2^51 ticks, almost six years.
 //
 // It holds up to 16,384 addresses, in sets of eight by a hash of the address,
 // in 128 KiB. A new address in a full set displaces the oldest one there. Its
@@ -108,13 +108,17 @@ func (*noCopy) Unlock() {}
 func NewAddressFilter(window time.Duration) *AddressFilter {
 	f := new(AddressFilter)
 	if window > 0 {
-		f.window = max(1, min(uint64(window)/1000*12>>timeShift, forever))
+		f.window = max(1, min(uint64(window)/1000*12>>timeShift, forever/2))
 	}
 	return f
 }
 
 func filterEntry(key uint32, now uint64) uint64 {
-	return uint64(key)<<timeBits | min(now>>timeShift, forever-1)
+	t := now >> timeShift & forever
+	if t == forever {
+		t--
+	}
+	return uint64(key)<<timeBits | t
 }
 
 func (a *AddressFilter) set(key uint32) *[filterWays]atomic.Uint64 {
@@ -129,10 +133,9 @@ func (a *AddressFilter) fresh(entry, now uint64) bool {
 	if t == forever {
 		return true
 	}
-	now = min(now>>timeShift, forever-1)
-	age := now - t
-	if t > now {
-		age = t - now
+	age := (now>>timeShift - t) & forever
+	if age > forever/2 {
+		age = forever + 1 - age
 	}
 	w := a.window
 	if w == 0 {
@@ -193,12 +196,21 @@ func (a *AddressFilter) choose(addr uint32, entry uint64) (way *atomic.Uint64, o
 		if e != 0 && uint32(e>>timeBits) == addr {
 			return &set[i], e, e&forever == forever
 		}
-		if old != 0 && (e == 0 || e&forever < old&forever) {
+		if old != 0 && (e == 0 || age(entry, e) > age(entry, old)) {
 			way, old = &set[i], e
 		}
 	}
 	// Where every way holds an address known forever there is no room for others.
 	return way, old, old != 0 && old&forever == forever && entry&forever != forever
+}
+
+// age returns how much older than the entry now is the entry e, -1 for one that
+// never expires.
+func age(now, e uint64) int64 {
+	if e&forever == forever {
+		return -1
+	}
+	return int64((now - e) & forever)
 }
 
 // Reset forgets every address, those known forever too.

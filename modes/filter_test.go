@@ -1,6 +1,7 @@
 package modes
 
 import (
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -169,4 +170,53 @@ func TestFilterIsShared(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestFilterByAnyClock: addresses are forgotten by whatever clock the caller
+// has: one that began with the program, Unix time, or one whose numbers run
+// over meanwhile.
+func TestFilterByAnyClock(t *testing.T) {
+	const minute = 60 * TicksPerSecond
+	for name, start := range map[string]uint64{
+		"from 0":           0,
+		"Unix time":        1_796_100_000 * TicksPerSecond,
+		"around 2^51":      1<<51 - minute/2,
+		"around 2^64":      1<<64 - minute/2,
+		"the last of 2^51": 1<<51 - 1,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f AddressFilter
+			f.Add(0xabcdef, start)
+			for after, seen := range map[uint64]bool{0: true, 1: true, minute - TicksPerSecond: true, minute + TicksPerSecond: false, 48 * 60 * minute: false} {
+				if got := f.Seen(0xabcdef, start+after); got != seen {
+					t.Errorf("%d ticks later: %v", after, got)
+				}
+			}
+			// A full set loses its oldest address.
+			var same []uint32
+			for a := uint32(1); len(same) <= filterWays; a++ {
+				if f.set(a) == f.set(0x123456) {
+					same = append(same, a)
+				}
+			}
+			for i, a := range same {
+				f.Add(a, start+uint64(i)*TicksPerSecond)
+			}
+			now := start + filterWays*TicksPerSecond
+			for i, a := range same {
+				if got := f.Seen(a, now); got != (i > 0) {
+					t.Errorf("address %d of a set: %v", i, got)
+				}
+			}
+		})
+	}
+}
+
+// TestAltitudesOutOfRange: what the field cannot say is absent, however far out.
+func TestAltitudesOutOfRange(t *testing.T) {
+	for _, feet := range []int32{math.MinInt32, -1001, 50188, math.MaxInt32 - 1000, math.MaxInt32} {
+		if c := EncodeAltitude(feet); c != 0 {
+			t.Errorf("%d ft: %#x", feet, c)
+		}
+	}
 }

@@ -41,14 +41,14 @@ func (f Format) SampleBytes() int {
 }
 
 // ParseFormat is the inverse of [Format.String]. Any other text is an error that
-// lists the formats.
+// wraps [ErrFormat] and lists the formats.
 func ParseFormat(s string) (Format, error) {
 	for f := range formats {
 		if f.String() == s {
 			return f, nil
 		}
 	}
-	return 0, fmt.Errorf("demod: unknown sample format %q: want uc8, cs8, sc16, sc16q11 or cf32", s)
+	return 0, fmt.Errorf("%w %q: want uc8, cs8, sc16, sc16q11 or cf32", ErrFormat, s)
 }
 
 // Repair says which frames with wrong bits are repaired.

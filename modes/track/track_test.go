@@ -539,3 +539,20 @@ func TestUpdateAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations in %d frames", n, len(frames))
 	}
 }
+
+// TestUpdateForgetsAddresses: by the time of day too, a reply whose parity is its
+// address is believed only soon after a clean frame.
+func TestUpdateForgetsAddresses(t *testing.T) {
+	tr := New(Config{})
+	now := time.Unix(1_796_100_000, 0)
+	clean := modes.EncodeAllCall(5, 0x4b1a2c, modes.Interrogator{})
+	reply := modes.EncodeSurveillance(4, 0, modes.EncodeAltitude(38000), 0x4b1a2c)
+	if _, _, r := tr.Update(&clean, now); r != modes.Accepted {
+		t.Fatal(r)
+	}
+	for after, want := range map[time.Duration]modes.Reason{time.Second: modes.Accepted, 48 * time.Hour: modes.RejectedAddress} {
+		if _, _, r := tr.Update(&reply, now.Add(after)); r != want {
+			t.Errorf("%v later: %v", after, r)
+		}
+	}
+}

@@ -32,10 +32,7 @@ type Config struct {
 	DuplicateWindow time.Duration
 	// Filter judges frames in Update; nil means one of the Tracker's own. Its
 	// clock is the now of Update, as Unix time in ticks of 12 MHz, not the
-	// Time12 of the frames: do not share it with a demodulator. The filter
-	// counts no further than five years, so by today's Unix time it forgets
-	// no address; where that matters, judge frames by a filter of your own and
-	// call [Tracker.Apply].
+	// Time12 of the frames: do not share it with a demodulator.
 	Filter *modes.AddressFilter
 }
 
