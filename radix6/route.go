@@ -96,8 +96,16 @@ type key struct{ hi, lo uint64 }
 //
 // AsSlice is used because it is inlined and does not escape; As16 copies its
 // result in a way that stalls the processor (two 8-byte stores, then one
-// 16-byte load).
+// 16-byte load). On 32-bit machines, where it is not inlined, it would
+// allocate.
 func addrKey(a netip.Addr) (hi, lo uint64, ok bool) {
+	if bits.UintSize == 32 {
+		if !a.Is6() {
+			return 0, 0, false
+		}
+		b := a.As16()
+		return binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:]), true
+	}
 	if b := a.AsSlice(); len(b) == 16 {
 		return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), true
 	}

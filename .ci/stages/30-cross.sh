@@ -18,9 +18,10 @@ GOARCH=386 go build -o "$probe/probe" "$probe/main.go"
 if "$probe/probe" 2>/dev/null; then
   GOARCH=386 go test -short $libraries
 else
-  echo "tests on 386 skipped: this kernel runs no 386 programs; vetted, and tested on arm"
+  echo "tests on 386 skipped: this kernel runs no 386 programs; vetted, and tested on arm,"
+  echo "but for keycard (minutes of RSA; s390x runs it) and what the stages 63-lpctrie and 65-xfrm test on arm"
   GOARCH=386 go vet $libraries
-  GOARCH=arm go test -short -exec qemu-arm $libraries
+  GOARCH=arm go test -short -exec qemu-arm $(echo "$libraries" | grep -v -e /keycard -e /lpctrie -e /xfrm)
 fi
 rm -r "$probe"
 GOARCH=s390x go test -short -exec qemu-s390x $libraries
