@@ -141,9 +141,10 @@ func newMap(s *ebpf.MapSpec) (*ebpf.Map, error) {
 
 // Sync rebuilds tables and programs from the translator's present
 // configuration and swaps them in, one interface after the other; no packet is
-// lost. It waits for no packet. After an error the former ones stay in place;
-// where one interface refuses to swap, those before it have the new program
-// already, and Sync may be called again.
+// lost. It waits for no packet. If tables or programs cannot be made the former
+// ones stay in place. An interface that refuses to swap has no program
+// afterwards, so its packets take the slow path, the others have the new one;
+// Sync may be called again.
 func (l *Link) Sync() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,12 +181,13 @@ func (l *Link) sync() error {
 	}
 	old := l.tables
 	l.tables = tables
+	// Where the swap fails the old program would go by tables that nobody
+	// maintains any more: without one packets take the slow path.
 	var failed error
 	for i, h := range l.hooks {
-		if failed != nil {
+		if err := h.attach(programs[i]); err != nil {
 			programs[i].Close()
-		} else if failed = h.attach(programs[i]); failed != nil {
-			programs[i].Close()
+			failed = errors.Join(failed, err, h.close())
 		}
 	}
 	if old != nil { // a program that still uses the maps holds on to them
