@@ -442,7 +442,7 @@ func TestClientOverRealSockets(t *testing.T) {
 }
 
 // nothing answers every question with no records and no error.
-type nothing struct{ fakeDNS }
+type nothing struct{}
 
 func (nothing) LookupRecords(context.Context, string, uint16) ([][]byte, error) { return nil, nil }
 
