@@ -130,9 +130,9 @@ type Config struct {
 	ModeAC bool
 	// Workers is the number of goroutines that search blocks of samples at
 	// the same time; 0 and 1 use the caller's only. The results are the same
-	// for any number, but come up to that many blocks later: a block is 16,384
-	// samples (8,192 with EffortMax), 7 ms at 2.4 Msps. More than four count
-	// as four; a negative number is an error.
+	// for any number, but with more than one they come up to four blocks late
+	// instead of one: a block is 16,384 samples (8,192 with EffortMax), 7 ms at
+	// 2.4 Msps. More than four count as four; a negative number is an error.
 	Workers int
 	// Filter holds the addresses that are known, by the clock of Time12.
 	// Receivers on one clock may share it. Nil means a filter of the

@@ -5,6 +5,7 @@ import (
 	"io"
 	"iter"
 	"sync"
+	"sync/atomic"
 
 	"signalbox.example/modes"
 )
@@ -22,7 +23,8 @@ type Demodulator struct {
 	reply    ModeACReply
 
 	blocks []*block
-	runs   []func()
+	worker func()
+	taken  atomic.Int32 // full blocks that a worker has taken
 	wg     sync.WaitGroup
 	full   int // blocks that are full; blocks[full] is being filled
 	fill   int // samples in it
@@ -65,11 +67,14 @@ func New(c Config) (*Demodulator, error) {
 	}
 	d.judge = judge{t: d.t, filter: c.Filter, repair: c.Repair, stats: &d.stats, order: make([]int32, 0, 64),
 		flip: newFlipper(), lim: &efforts[c.Effort], heard: make([]heard, 0, maxHeard)}
-	for range c.Workers + 1 {
-		b := newBlock(d.t, &efforts[c.Effort], &c)
-		d.blocks = append(d.blocks, b)
-		d.runs = append(d.runs, func() { b.run(); d.wg.Done() })
+	together := 1
+	if c.Workers > 1 { // as many as may be: starting workers takes time, and no two blocks take the same
+		together = knownLag
 	}
+	for range together + 1 {
+		d.blocks = append(d.blocks, newBlock(d.t, &efforts[c.Effort], &c))
+	}
+	d.worker = func() { d.search(); d.wg.Done() }
 	for i := range d.heard {
 		d.heard[i] = make([]uint32, 0, maxHeard)
 	}
@@ -147,7 +152,7 @@ func (d *Demodulator) pull(emit func(*modes.Frame)) {
 }
 
 // next closes the full block, opens the one behind it and lets the workers
-// run when each has something to do.
+// run when no other is free.
 func (d *Demodulator) next(emit func(*modes.Frame)) {
 	b, c := d.blocks[d.full], d.blocks[d.full+1]
 	overlap := len(b.re) - b.size
@@ -167,12 +172,16 @@ func (d *Demodulator) work(emit func(*modes.Frame)) {
 	for i, b := range d.blocks[:d.full] {
 		b.known = d.heard[(d.judged+i)%knownLag]
 	}
-	if d.full == 1 {
-		d.blocks[0].run()
+	d.taken.Store(0)
+	if n := min(d.config.Workers, d.full); n == 1 {
+		d.search()
 	} else {
-		d.wg.Add(d.full)
-		for _, run := range d.runs[:d.full] {
-			go run()
+		// All of them are started, rather than one fewer and this goroutine
+		// being one: another processor takes up the last that was started
+		// only with hesitation while this one goes on.
+		d.wg.Add(n)
+		for range n {
+			go d.worker()
 		}
 		d.wg.Wait()
 	}
@@ -188,8 +197,18 @@ func (d *Demodulator) work(emit func(*modes.Frame)) {
 		d.judged++
 	}
 	d.blocks[0], d.blocks[d.full] = d.blocks[d.full], d.blocks[0]
-	d.runs[0], d.runs[d.full] = d.runs[d.full], d.runs[0]
 	d.full = 0
+}
+
+// search searches full blocks that nobody has taken until there are none.
+func (d *Demodulator) search() {
+	for {
+		i := int(d.taken.Add(1)) - 1
+		if i >= d.full {
+			return
+		}
+		d.blocks[i].run()
+	}
 }
 
 // Flush decodes what is still buffered as if silence followed, and drops the
