@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"signalbox.example/nat64/internal/checksum"
 )
 
 // What is not compared: identification and checksum of IPv4 headers made
@@ -191,7 +193,7 @@ func TestBugs(t *testing.T) {
 		frag := m.v4sized(far4, host4, true, 1480-28, true)
 		put16(frag[6:], flagDF|flagMF)
 		put16(frag[10:], 0)
-		put16(frag[10:], ^sumBytes(frag[:20]))
+		put16(frag[10:], ^checksum.Sum(frag[:20]))
 		if out = one(t, tr, frag); be16(out[26:]) != 1472 {
 			t.Errorf("MTU %d", be16(out[26:]))
 		}
@@ -203,7 +205,7 @@ func TestBugs(t *testing.T) {
 	t.Run("07-extension-behind-short-quote", func(t *testing.T) { // NICMx/Jool#396
 		quote := m.v6sized(far6, host6, true, 0)
 		ext := []byte{0x20, 0, 0, 0, 0, 8, 1, 1, 1, 2, 3, 4}
-		put16(ext[2:], ^sumBytes(ext))
+		put16(ext[2:], ^checksum.Sum(ext))
 		body := slices.Concat([]byte{6, 0, 0, 0}, quote, ext)
 		out := one(t, tr, m.icmp6(host6, far6, 3, 0, body))
 		if out[25] != 32 || len(out) != 28+128+len(ext) || !bytes.Equal(out[28+128:], ext) || !bytes.Equal(out[28+28:28+128], make([]byte, 100)) {
@@ -242,7 +244,7 @@ func TestBugs(t *testing.T) {
 			in := m.v4sized(far4, host4, true, 10, true)
 			in[1] = byte(tos)
 			put16(in[10:], 0)
-			put16(in[10:], ^sumBytes(in[:20]))
+			put16(in[10:], ^checksum.Sum(in[:20]))
 			out := one(t, tr, in)
 			if got := out[0]<<4 | out[1]>>4; int(got) != tos {
 				t.Fatalf("TOS %02x became %02x", tos, got)
@@ -358,7 +360,7 @@ func TestBugs(t *testing.T) {
 		in = m.v4sized(far4, netip.MustParseAddr("10.99.0.1"), true, 8, true)
 		in[8] = 1
 		put16(in[10:], 0)
-		put16(in[10:], ^sumBytes(in[:20]))
+		put16(in[10:], ^checksum.Sum(in[:20]))
 		none(t, with(func(c *Config) { c.Prefix = Prefix{} }), in, UntranslatableDestination)
 	})
 	t.Run("18-lowest-mtu-off-by-some", func(t *testing.T) { // NICMx/Jool#118
@@ -419,7 +421,7 @@ func TestBugs(t *testing.T) {
 			put16(in[4:], 0xbeef)
 			put16(in[6:], f)
 			put16(in[10:], 0)
-			put16(in[10:], ^sumBytes(in[:20]))
+			put16(in[10:], ^checksum.Sum(in[:20]))
 			out, _ := run(t, tr, &s, in)
 			offset, more, id := be16(out[0][42:])>>3, be16(out[0][42:])&7, be32(out[0][44:])
 			if offset != f&offsetMask || more != f>>13 || id != 0xbeef || out[0][40] != 17 || out[0][41] != 0 {
@@ -461,7 +463,7 @@ func TestBugs(t *testing.T) {
 			in := m.v4sized(far4, host4, true, 64, true)
 			in[9] = protocol
 			put16(in[10:], 0)
-			put16(in[10:], ^sumBytes(in[:20]))
+			put16(in[10:], ^checksum.Sum(in[:20]))
 			none(t, tr, in, UntranslatableProtocol)
 		}
 		for _, next := range []byte{1, 2} {
@@ -478,7 +480,7 @@ func TestBugs(t *testing.T) {
 		put16(later[6:], 8)
 		later[8] = 1
 		put16(later[10:], 0)
-		put16(later[10:], ^sumBytes(later[:20]))
+		put16(later[10:], ^checksum.Sum(later[:20]))
 		none(t, tr, later, HopLimit)
 		silent := with(func(c *Config) { c.NoErrors = true })
 		in := m.v6sized(host6, far6, true, 8)
@@ -603,7 +605,7 @@ func TestBugs(t *testing.T) {
 	})
 	t.Run("other-checksums", func(t *testing.T) {
 		dccp := unhex("4500002c0000400040210000c63364020a400002" + "07d00fa005009ca30100555555555555aaaaaaaa01020304")
-		put16(dccp[10:], ^sumBytes(dccp[:20]))
+		put16(dccp[10:], ^checksum.Sum(dccp[:20]))
 		out, _ := run(t, tr, &s, dccp)
 		if !bytes.Equal(out[0][40:], dccp[20:]) {
 			t.Error("changed although not asked to")

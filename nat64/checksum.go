@@ -3,19 +3,9 @@ package nat64
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"signalbox.example/nat64/internal/checksum"
 )
-
-// The Internet checksum (RFC 1071) is a sum modulo 65535, and 2^16, 2^32 and
-// 2^64 are all 1 modulo 65535. So words of any of these sizes may be added
-// up, and folded to 16 bits once at the end.
-
-// fold reduces a sum of big-endian words to 16 bits. It is 0 only for 0.
-func fold(x uint64) uint16 {
-	// Adding a number to itself with its halves swapped leaves in the upper
-	// half the sum of both, the carry of the lower half included.
-	y := uint32((x + bits.RotateLeft64(x, 32)) >> 32)
-	return uint16((y + bits.RotateLeft32(y, 16)) >> 16)
-}
 
 // sumPair is the checksum contribution of two IPv6 addresses, small enough to
 // be added to others.
@@ -23,78 +13,21 @@ func sumPair(a, b addr6) uint64 {
 	s, c := bits.Add64(a.hi, a.lo, 0)
 	s, c = bits.Add64(s, b.hi, c)
 	s, c = bits.Add64(s, b.lo, c)
-	s += c // cannot carry again, see sumBytes
+	s += c // cannot carry again, see checksum.Sum
 	return s>>32 + s&0xffffffff
-}
-
-// sumBytes returns the folded ones' complement sum of b. An odd last byte
-// counts as the high half of a word.
-//
-// The sum is made of little-endian words, which most machines read without
-// turning them round: that swaps the octets of the sum and nothing else (RFC
-// 1071 section 2 (B)).
-func sumBytes(b []byte) uint16 {
-	var s, r, c uint64
-	for len(b) >= 128 { // two sums, which a processor adds up side by side
-		p := (*[128]byte)(b)
-		s, c = bits.Add64(s, le64(p[0:]), 0)
-		s, c = bits.Add64(s, le64(p[8:]), c)
-		s, c = bits.Add64(s, le64(p[16:]), c)
-		s, c = bits.Add64(s, le64(p[24:]), c)
-		s, c = bits.Add64(s, le64(p[32:]), c)
-		s, c = bits.Add64(s, le64(p[40:]), c)
-		s, c = bits.Add64(s, le64(p[48:]), c)
-		s, c = bits.Add64(s, le64(p[56:]), c)
-		s += c // cannot carry: a carry leaves s at most 2^64-2
-		r, c = bits.Add64(r, le64(p[64:]), 0)
-		r, c = bits.Add64(r, le64(p[72:]), c)
-		r, c = bits.Add64(r, le64(p[80:]), c)
-		r, c = bits.Add64(r, le64(p[88:]), c)
-		r, c = bits.Add64(r, le64(p[96:]), c)
-		r, c = bits.Add64(r, le64(p[104:]), c)
-		r, c = bits.Add64(r, le64(p[112:]), c)
-		r, c = bits.Add64(r, le64(p[120:]), c)
-		r += c
-		b = b[128:]
-	}
-	s, c = bits.Add64(s, r, 0)
-	s += c
-	for len(b) >= 32 {
-		p := (*[32]byte)(b)
-		s, c = bits.Add64(s, le64(p[0:]), 0)
-		s, c = bits.Add64(s, le64(p[8:]), c)
-		s, c = bits.Add64(s, le64(p[16:]), c)
-		s, c = bits.Add64(s, le64(p[24:]), c)
-		s += c
-		b = b[32:]
-	}
-	for len(b) >= 8 {
-		s, c = bits.Add64(s, le64(b), 0)
-		s += c
-		b = b[8:]
-	}
-	if len(b) > 0 {
-		var last uint64
-		for i := len(b) - 1; i >= 0; i-- {
-			last = last<<8 | uint64(b[i])
-		}
-		s, c = bits.Add64(s, last, 0)
-		s += c
-	}
-	return bits.ReverseBytes16(fold(s))
 }
 
 // adjust is RFC 1624 equation 3: the checksum field old of a packet from
 // which words summing to minus went and to which words summing to plus came.
 // Both sums may be unfolded. A wrong checksum stays wrong by the same amount.
 func adjust(old uint16, minus, plus uint64) uint16 {
-	return ^fold(uint64(^old) + uint64(^fold(minus)) + plus)
+	return ^checksum.Fold(uint64(^old) + uint64(^checksum.Fold(minus)) + plus)
 }
 
 // adjustPartial is adjust for a field that holds the plain sum of the
 // pseudo-header, as VirtIO and Linux leave it for the device to finish.
 func adjustPartial(old uint16, minus, plus uint64) uint16 {
-	return fold(uint64(old) + uint64(^fold(minus)) + plus)
+	return checksum.Fold(uint64(old) + uint64(^checksum.Fold(minus)) + plus)
 }
 
 // pseudo is the sum of an IPv6 pseudo-header (RFC 8200 section 8.1), and,
@@ -106,7 +39,6 @@ func pseudo(addresses uint64, length int, protocol uint8) uint64 {
 func be16(b []byte) uint16 { return binary.BigEndian.Uint16(b) }
 func be32(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
 func be64(b []byte) uint64 { return binary.BigEndian.Uint64(b) }
-func le64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 
 func put16(b []byte, v uint16) { binary.BigEndian.PutUint16(b, v) }
 func put32(b []byte, v uint32) { binary.BigEndian.PutUint32(b, v) }

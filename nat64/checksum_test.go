@@ -3,6 +3,8 @@ package nat64
 import (
 	"math/rand/v2"
 	"testing"
+
+	"signalbox.example/nat64/internal/checksum"
 )
 
 // slowSum is RFC 1071 word by word.
@@ -24,7 +26,7 @@ func TestSum(t *testing.T) {
 	for n := range 700 {
 		b := make([]byte, n)
 		for range 3 {
-			if got, want := sumBytes(b), slowSum(b); got != want {
+			if got, want := checksum.Sum(b), slowSum(b); got != want {
 				t.Fatalf("%d octets: %04x, want %04x", n, got, want)
 			}
 			for i := range b {
@@ -34,7 +36,7 @@ func TestSum(t *testing.T) {
 		for i := range b {
 			b[i] = 0xff
 		}
-		if got, want := sumBytes(b), slowSum(b); got != want {
+		if got, want := checksum.Sum(b), slowSum(b); got != want {
 			t.Fatalf("%d octets of ff: %04x, want %04x", n, got, want)
 		}
 	}
@@ -43,12 +45,12 @@ func TestSum(t *testing.T) {
 		if want == 0 && x != 0 {
 			want = 0xffff
 		}
-		if got := fold(x); got != want {
+		if got := checksum.Fold(x); got != want {
 			t.Errorf("%x: %04x, want %04x", x, got, want)
 		}
 	}
 	ones := addr6{1<<64 - 1, 1<<64 - 1}
-	if fold(sumPair(ones, ones)) != 0xffff || fold(ones.sum()) != 0xffff {
+	if checksum.Fold(sumPair(ones, ones)) != 0xffff || checksum.Fold(ones.sum()) != 0xffff {
 		t.Error("addresses of ones")
 	}
 }
@@ -63,11 +65,11 @@ func TestAdjust(t *testing.T) {
 			b[i] = byte(r.Uint32())
 		}
 		fault := uint16(r.Uint32() * (r.Uint32() & 1))
-		old := ^fold(uint64(slowSum(b)) + uint64(fault))
+		old := ^checksum.Fold(uint64(slowSum(b)) + uint64(fault))
 		was := be16(b)
 		put16(b, uint16(r.Uint32()))
 		got := adjust(old, uint64(was), uint64(be16(b)))
-		want := ^fold(uint64(slowSum(b)) + uint64(fault))
+		want := ^checksum.Fold(uint64(slowSum(b)) + uint64(fault))
 		if got != want && !(got == 0xffff && want == 0 || got == 0 && want == 0xffff) {
 			t.Fatalf("%04x, want %04x", got, want)
 		}
@@ -99,7 +101,7 @@ func TestErrorChecksumOfEveryQuote(t *testing.T) {
 				t.Fatalf("quote of %d: %v", quote, r.Reason)
 			}
 			o := r.Packet
-			if got := fold(pseudo(sumPair(load6(o[8:]), load6(o[24:])), len(o)-header6, protoICMPv6) + uint64(sumBytes(o[header6:]))); got != 0xffff {
+			if got := checksum.Fold(pseudo(sumPair(load6(o[8:]), load6(o[24:])), len(o)-header6, protoICMPv6) + uint64(checksum.Sum(o[header6:]))); got != 0xffff {
 				t.Fatalf("quote of %d: sum %04x in %x", quote, got, o)
 			}
 		}

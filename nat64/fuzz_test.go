@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"signalbox.example/internal/vectors"
+
+	"signalbox.example/nat64/internal/checksum"
 )
 
 // fuzzTranslators are configurations that together reach all branches.
@@ -53,7 +55,7 @@ func claim(t *testing.T, tr *Translator, s *Scratch, h *VirtioHdr, in []byte) {
 		switch o[0] >> 4 {
 		case 4:
 			ihl := int(o[0]&15) * 4
-			if ihl != 20 || int(be16(o[2:])) != len(o) || sumBytes(o[:20]) != 0xffff {
+			if ihl != 20 || int(be16(o[2:])) != len(o) || checksum.Sum(o[:20]) != 0xffff {
 				t.Fatalf("%v: bad IPv4 header %x", r.Reason, o[:20])
 			}
 			if r.Verdict == Forward && len(o) > tr.snap.Load().mtu4 && h.GSOType == 0 {
@@ -160,17 +162,17 @@ func repair(p []byte) []byte {
 			p[0], ihl = 0x45, 20
 		}
 		put16(p[10:], 0)
-		put16(p[10:], ^sumBytes(p[:ihl]))
+		put16(p[10:], ^checksum.Sum(p[:ihl]))
 		if b := p[ihl:]; p[9] == 1 && len(b) >= 8 && len(p) <= 65535 {
 			put16(b[2:], 0)
-			put16(b[2:], ^sumBytes(b))
+			put16(b[2:], ^checksum.Sum(b))
 		}
 	case len(p) >= 40 && p[0]>>4 == 6:
 		put16(p[4:], uint16(min(len(p)-40, 65535)))
 		if x, failure := walk(p); failure == 0 && x.next == 58 && len(p)-x.l4 >= 8 && len(p) <= 65575 {
 			b := p[x.l4:]
 			put16(b[2:], 0)
-			put16(b[2:], ^fold(pseudo(sumPair(load6(p[8:]), load6(p[24:])), len(b), 58)+uint64(sumBytes(b))))
+			put16(b[2:], ^checksum.Fold(pseudo(sumPair(load6(p[8:]), load6(p[24:])), len(b), 58)+uint64(checksum.Sum(b))))
 		}
 	}
 	return p

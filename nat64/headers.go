@@ -3,6 +3,8 @@ package nat64
 import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
+
+	"signalbox.example/nat64/internal/checksum"
 )
 
 // Protocol numbers (IANA).
@@ -43,7 +45,7 @@ func putHeader4(b []byte, tos uint8, length int, id, flags uint16, ttl, protocol
 	w0 := 0x45000000 | uint32(tos)<<16 | uint32(uint16(length))
 	w1 := uint32(id)<<16 | uint32(flags)
 	w2 := uint32(ttl)<<24 | uint32(protocol)<<16
-	sum := ^fold(uint64(w0) + uint64(w1) + uint64(w2) + uint64(src) + uint64(dst))
+	sum := ^checksum.Fold(uint64(w0) + uint64(w1) + uint64(w2) + uint64(src) + uint64(dst))
 	put64(b, uint64(w0)<<32|uint64(w1))
 	put64(b[8:], uint64(w2|uint32(sum))<<32|uint64(src))
 	put32(b[16:], dst)

@@ -1,5 +1,7 @@
 package nat64
 
+import "signalbox.example/nat64/internal/checksum"
+
 // The tables of RFC 7915 sections 4.2 and 5.2. ICMP types by their numbers:
 // 3 and 1 destination unreachable, 3/4 and 2 packet too big, 11 and 3 time
 // exceeded, 12 and 4 parameter problem, 8/0 and 128/129 echo.
@@ -175,7 +177,7 @@ func (t *Translator) error46(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ih
 	if failure != 0 {
 		return drop(failure)
 	}
-	if sumBytes(m) != 0xffff {
+	if checksum.Sum(m) != 0xffff {
 		return drop(BadICMPChecksum)
 	}
 	var words uint8
@@ -228,11 +230,11 @@ func (t *Translator) error46(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ih
 	ihl4 := int(quote[0]&15) * 4
 	in, made := 8+ihl4+quotedHead, 8+n-(len(quote)-ihl4)+quotedHead
 	if len(ext) == 0 && padded == n && n == whole && len(quote) == len(m)-8 && in < len(m) {
-		sum = uint64(^sumBytes(m[:in])) + uint64(sumBytes(out[:made]))
+		sum = uint64(^checksum.Sum(m[:in])) + uint64(checksum.Sum(out[:made]))
 	} else {
-		sum = uint64(sumBytes(out))
+		sum = uint64(checksum.Sum(out))
 	}
-	put16(out[2:], ^fold(pseudo(sumPair(src6, dst6), len(out), protoICMPv6)+sum))
+	put16(out[2:], ^checksum.Fold(pseudo(sumPair(src6, dst6), len(out), protoICMPv6)+sum))
 
 	class := p[1]
 	if c.cfg.ResetTOS {
@@ -311,7 +313,7 @@ func (t *Translator) error64(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x 
 	if failure != 0 {
 		return drop(failure)
 	}
-	if fold(pseudo(sumPair(load6(p[8:]), load6(p[24:])), len(m), protoICMPv6)+uint64(sumBytes(m))) != 0xffff {
+	if checksum.Fold(pseudo(sumPair(load6(p[8:]), load6(p[24:])), len(m), protoICMPv6)+uint64(checksum.Sum(m))) != 0xffff {
 		return drop(BadICMPChecksum)
 	}
 	var words uint8
@@ -351,7 +353,7 @@ func (t *Translator) error64(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x 
 	out := b[header4:]
 	out[0], out[1], out[2], out[3] = kind, code, 0, 0
 	put32(out[4:], rest)
-	put16(out[2:], ^sumBytes(out))
+	put16(out[2:], ^checksum.Sum(out))
 
 	tos := p[0]<<4 | p[1]>>4
 	if c.cfg.ResetTOS {

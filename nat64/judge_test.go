@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
+
+	"signalbox.example/nat64/internal/checksum"
 )
 
 // judge lets gopacket decode a whole packet and serialise it again with
@@ -47,7 +49,7 @@ func judgeIP(p []byte, whole, padded bool) error {
 			if err := reserialise("IPv4", p, &ip, gopacket.Payload(p[len(header):])); err != nil {
 				return err
 			}
-		} else if sumBytes(header) != 0xffff {
+		} else if checksum.Sum(header) != 0xffff {
 			return fmt.Errorf("quoted IPv4 header checksum")
 		}
 		complete := len(p) == int(claimed) && !padded

@@ -3,6 +3,8 @@ package nat64
 import (
 	"net/netip"
 	"strconv"
+
+	"signalbox.example/nat64/internal/checksum"
 )
 
 // Prefix is a translation prefix of RFC 6052: an IPv6 prefix of 32, 40, 48,
@@ -155,7 +157,7 @@ func (p Prefix) Allowed(v4 netip.Addr) bool {
 // 0xffff, and the octets of the address keep their places in their words,
 // as they do with the lengths 32 and 96 alone.
 func (p Prefix) ChecksumNeutral() bool {
-	return (p.bits == 32 || p.bits == 96) && fold(p.base.sum()) == 0xffff
+	return (p.bits == 32 || p.bits == 96) && checksum.Fold(p.base.sum()) == 0xffff
 }
 
 // Neutral returns a checksum-neutral /96 inside a prefix of at most 80 bits.
@@ -179,7 +181,7 @@ func Neutral(within netip.Prefix) (Prefix, error) {
 	if within.Bits() > 80 {
 		return fail(ErrRange)
 	}
-	rest := uint64(^fold(a.sum()))
+	rest := uint64(^checksum.Fold(a.sum()))
 	if word := (within.Bits() + 15) / 16; word < 4 {
 		a.hi |= rest << (48 - 16*word)
 	} else {

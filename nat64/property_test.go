@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
+
+	"signalbox.example/nat64/internal/checksum"
 )
 
 // maker builds random valid packets with gopacket.
@@ -116,7 +118,7 @@ func (m maker) fragment(p []byte) [][]byte {
 			put16(q[2:], uint16(len(q)))
 			put16(q[6:], []uint16{flagMF, uint16(cut / 8)}[i])
 			put16(q[10:], 0)
-			put16(q[10:], ^sumBytes(q[:h]))
+			put16(q[10:], ^checksum.Sum(q[:h]))
 			out = append(out, q)
 		}
 		return out
@@ -175,7 +177,7 @@ func (m maker) extend(body []byte, unit, at int) []byte {
 	copy(out[:4+n], body)
 	out[at] = byte(n / unit)
 	ext := append([]byte{0x20, 0, 0, 0, 0, 8, 1, 1}, m.bytes(4)...)
-	put16(ext[2:], ^sumBytes(ext))
+	put16(ext[2:], ^checksum.Sum(ext))
 	return append(out, ext...)
 }
 
@@ -292,7 +294,7 @@ func TestRoundTrips(t *testing.T) {
 					}
 				}
 				put16(want[10:], 0)
-				put16(want[10:], ^sumBytes(want[:20]))
+				put16(want[10:], ^checksum.Sum(want[:20]))
 				if d := compare(back, [][]byte{want}, nil); d != "" {
 					t.Fatal(d)
 				}
@@ -403,7 +405,7 @@ func TestQuickIsRight(t *testing.T) {
 		}
 		if in[0]>>4 == 4 && m.IntN(2) == 0 {
 			put16(in[10:], 0)
-			put16(in[10:], ^sumBytes(in[:20]))
+			put16(in[10:], ^checksum.Sum(in[:20]))
 		}
 		if m.IntN(8) == 0 {
 			in = in[:m.IntN(len(in))]

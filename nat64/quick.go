@@ -1,5 +1,7 @@
 package nat64
 
+import "signalbox.example/nat64/internal/checksum"
+
 // Most packets are whole TCP segments and UDP datagrams with nothing odd about
 // them. quick6 and quick4 translate those in one straight line; for anything
 // else they return false and have changed nothing, and from6 and from4, which
@@ -84,7 +86,7 @@ func (t *Translator) quick4(c *snapshot, s *Scratch, buf []byte, off, n int) (ou
 	}
 	if w0>>24 != 0x45 || total > n || total < least || total+longer > most || limit <= 1 || w1&(flagMF|offsetMask) != 0 ||
 		neverSource(src4) || neverSource(dst4) ||
-		fold(uint64(w0)+uint64(w1)+uint64(w2)+uint64(src4)+uint64(dst4)) != 0xffff {
+		checksum.Fold(uint64(w0)+uint64(w1)+uint64(w2)+uint64(src4)+uint64(dst4)) != 0xffff {
 		return outcome{}, false
 	}
 	old := be16(p[field:])

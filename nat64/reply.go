@@ -1,5 +1,7 @@
 package nat64
 
+import "signalbox.example/nat64/internal/checksum"
+
 // quotable returns the packet to quote in an error: for a super-packet its
 // first segment, and always with a finished checksum, as the sender's or a
 // later device's packet would have been.
@@ -51,7 +53,7 @@ func (t *Translator) refuse6(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x 
 	m[0], m[1], m[2], m[3] = kind, code, 0, 0
 	put32(m[4:], rest)
 	copy(m[8:], p)
-	put16(m[2:], ^fold(pseudo(sumPair(c.own6, src), len(m), protoICMPv6)+uint64(sumBytes(m))))
+	put16(m[2:], ^checksum.Fold(pseudo(sumPair(c.own6, src), len(m), protoICMPv6)+uint64(checksum.Sum(m))))
 	putHeader6(b, 0, len(m), protoICMPv6, ownTTL, c.own6, src)
 	return s.made(Reply, why, b)
 }
@@ -71,7 +73,7 @@ func (t *Translator) refuse4(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ih
 	m[0], m[1], m[2], m[3] = kind, code, 0, 0
 	put32(m[4:], rest)
 	copy(m[8:], p)
-	put16(m[2:], ^sumBytes(m))
+	put16(m[2:], ^checksum.Sum(m))
 	// TOS: internetwork control, as RFC 1812 section 4.3.2.5 has it.
 	putHeader4(b, 0xc0, len(b), t.nextID(s, c.own4, src, protoICMP, 1), 0, ownTTL, protoICMP, c.own4, src)
 	return s.made(Reply, why, b)
@@ -82,7 +84,7 @@ func (t *Translator) echo6(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x ch
 	m := p[x.l4:]
 	if x.next != protoICMPv6 || len(m) < 8 || m[0] != 128 || x.segments != 0 || x.l4 != header6 ||
 		src == (addr6{}) || src.multicast() ||
-		fold(pseudo(sumPair(src, c.own6), len(m), protoICMPv6)+uint64(sumBytes(m))) != 0xffff {
+		checksum.Fold(pseudo(sumPair(src, c.own6), len(m), protoICMPv6)+uint64(checksum.Sum(m))) != 0xffff {
 		return outcome{}, false
 	}
 	if !t.mayReply(c, s) {
@@ -105,7 +107,7 @@ func (t *Translator) echo6(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x ch
 func (t *Translator) echo4(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ihl int) (outcome, bool) {
 	m := p[ihl:]
 	src := be32(p[12:])
-	if p[9] != protoICMP || len(m) < 8 || m[0] != 8 || neverSource(src) || sumBytes(m) != 0xffff {
+	if p[9] != protoICMP || len(m) < 8 || m[0] != 8 || neverSource(src) || checksum.Sum(m) != 0xffff {
 		return outcome{}, false
 	}
 	if !t.mayReply(c, s) {

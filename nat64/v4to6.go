@@ -1,5 +1,7 @@
 package nat64
 
+import "signalbox.example/nat64/internal/checksum"
+
 // from4 translates an IPv4 packet (RFC 7915 section 4). Nothing of the packet
 // is changed before it is certain that it needs no answer.
 func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, off, n int) outcome {
@@ -18,10 +20,10 @@ func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 	src4, dst4 := be32(p[12:]), be32(p[16:])
 	if ihl == header4 {
 		w := uint64(be32(p)) + uint64(be32(p[4:])) + uint64(be32(p[8:])) + uint64(src4) + uint64(dst4)
-		if fold(w) != 0xffff {
+		if checksum.Fold(w) != 0xffff {
 			return drop(BadHeaderChecksum)
 		}
-	} else if sumBytes(p[:ihl]) != 0xffff {
+	} else if checksum.Sum(p[:ihl]) != 0xffff {
 		return drop(BadHeaderChecksum)
 	}
 
@@ -218,7 +220,7 @@ func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 // finishUDP computes the checksum of a UDP datagram that has none; addresses
 // is the sum of the addresses.
 func finishUDP(b []byte, addresses uint64) uint16 {
-	c := ^fold(pseudo(addresses, len(b), protoUDP) + uint64(sumBytes(b)))
+	c := ^checksum.Fold(pseudo(addresses, len(b), protoUDP) + uint64(checksum.Sum(b)))
 	if c == 0 {
 		return 0xffff
 	}

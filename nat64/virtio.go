@@ -3,6 +3,8 @@ package nat64
 import (
 	"encoding/binary"
 	"io"
+
+	"signalbox.example/nat64/internal/checksum"
 )
 
 // VirtioHdrLen is the length of a [VirtioHdr] in octets.
@@ -134,7 +136,7 @@ func (h *VirtioHdr) check(p []byte, l4 int, protocol uint8, v6, fragment bool) (
 // finish returns the checksum of a packet part whose field holds the plain
 // sum of the pseudo-header. Zero becomes 0xffff for UDP.
 func finish(b []byte, protocol uint8) uint16 {
-	c := ^sumBytes(b)
+	c := ^checksum.Sum(b)
 	if c == 0 && protocol == protoUDP {
 		return 0xffff
 	}
@@ -183,6 +185,6 @@ func (h *VirtioHdr) segment(dst, p []byte, l4 int, o offload, i int) []byte {
 	put16(b[2:], uint16(len(b)))
 	put16(b[4:], be16(b[4:])+uint16(i))
 	put16(b[10:], 0)
-	put16(b[10:], ^sumBytes(b[:int(b[0]&15)*4]))
+	put16(b[10:], ^checksum.Sum(b[:int(b[0]&15)*4]))
 	return dst
 }

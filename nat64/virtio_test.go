@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"testing"
+
+	"signalbox.example/nat64/internal/checksum"
 )
 
 // partial replaces a finished checksum by the pseudo-header's sum, as the
@@ -29,7 +31,7 @@ func partial(p []byte, gso uint8, size int) *VirtioHdr {
 		h.ChecksumOffset = 16
 		h.HdrLen = uint16(l4 + int(p[l4+12]>>4)*4)
 	}
-	put16(p[l4+int(h.ChecksumOffset):], fold(pseudo(sum, len(p)-l4, protocol)))
+	put16(p[l4+int(h.ChecksumOffset):], checksum.Fold(pseudo(sum, len(p)-l4, protocol)))
 	return h
 }
 

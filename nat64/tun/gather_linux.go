@@ -3,9 +3,9 @@ package tun
 import (
 	"bytes"
 	"encoding/binary"
-	"math/bits"
 
 	"signalbox.example/nat64"
+	"signalbox.example/nat64/internal/checksum"
 )
 
 // Where the devices in front do no receive offload, packets of one flow come
@@ -181,11 +181,11 @@ func (g *gathered) finish() {
 		kind = nat64.VirtioGSOTCPv4
 		o.PutUint16(p[2:], uint16(len(p)))
 		o.PutUint16(p[10:], 0)
-		o.PutUint16(p[10:], ^fold(sumOf(p[:20])))
-		sum = sumOf(p[12:20])
+		o.PutUint16(p[10:], ^checksum.Sum(p[:20]))
+		sum = uint64(checksum.Sum(p[12:20]))
 	} else {
 		o.PutUint16(p[4:], uint16(len(p)-40))
-		sum = sumOf(p[8:40])
+		sum = uint64(checksum.Sum(p[8:40]))
 	}
 	t := p[g.l4:]
 	protocol, field := protocolTCP, 16
@@ -193,7 +193,7 @@ func (g *gathered) finish() {
 		kind, protocol, field = nat64.VirtioGSOUDPL4, protocolUDP, 6
 		o.PutUint16(t[4:], uint16(len(t)))
 	}
-	o.PutUint16(t[field:], fold(sum+uint64(protocol)+uint64(len(t))))
+	o.PutUint16(t[field:], checksum.Fold(sum+uint64(protocol)+uint64(len(t))))
 	g.h = nat64.VirtioHdr{Flags: nat64.VirtioNeedsChecksum, GSOType: kind, HdrLen: uint16(g.data), GSOSize: uint16(g.size),
 		ChecksumStart: uint16(g.l4), ChecksumOffset: uint16(field)}
 }
@@ -208,39 +208,5 @@ func checked(p []byte, h *nat64.VirtioHdr, l4 int) bool {
 	if l4 == 40 {
 		addresses, protocol = p[8:40], p[6]
 	}
-	return fold(sumOf(addresses)+sumOf(p[l4:])+uint64(protocol)+uint64(len(p)-l4)) == 0xffff
-}
-
-// sumOf is the sum of big-endian words modulo 65535, as nat64 has it, and
-// small enough to be added to others.
-func sumOf(b []byte) uint64 {
-	var s, c uint64
-	for len(b) >= 32 {
-		p := (*[32]byte)(b)
-		s, c = bits.Add64(s, binary.LittleEndian.Uint64(p[0:]), 0)
-		s, c = bits.Add64(s, binary.LittleEndian.Uint64(p[8:]), c)
-		s, c = bits.Add64(s, binary.LittleEndian.Uint64(p[16:]), c)
-		s, c = bits.Add64(s, binary.LittleEndian.Uint64(p[24:]), c)
-		s += c
-		b = b[32:]
-	}
-	for len(b) >= 4 {
-		s, c = bits.Add64(s, uint64(binary.LittleEndian.Uint32(b)), 0)
-		s += c
-		b = b[4:]
-	}
-	var last uint64
-	for i := len(b) - 1; i >= 0; i-- {
-		last = last<<8 | uint64(b[i])
-	}
-	s, c = bits.Add64(s, last, 0)
-	return uint64(bits.ReverseBytes16(fold(s + c)))
-}
-
-func fold(s uint64) uint16 {
-	s = s>>32 + s&0xffffffff
-	s = s>>32 + s&0xffffffff
-	s = s>>16 + s&0xffff
-	s = s>>16 + s&0xffff
-	return uint16(s>>16 + s)
+	return checksum.Fold(uint64(checksum.Sum(addresses))+uint64(checksum.Sum(p[l4:]))+uint64(protocol)+uint64(len(p)-l4)) == 0xffff
 }

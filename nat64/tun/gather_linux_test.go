@@ -25,18 +25,6 @@ func slowSum(b []byte, s uint64) uint16 {
 	return uint16(s)
 }
 
-func TestSumOf(t *testing.T) {
-	b := make([]byte, 300)
-	for n := range b {
-		for i := range b {
-			b[i] = byte(rand.Uint32()) | byte(-(rand.Uint32() & 1))
-		}
-		if got, want := sumOf(b[:n]), slowSum(b[:n], 0); got != uint64(want) {
-			t.Fatalf("%d octets: %04x, want %04x", n, got, want)
-		}
-	}
-}
-
 // geometry returns where transport header and payload of a test's packet
 // begin, where its checksum is, and the sum of the pseudo-header.
 func geometry(p []byte) (l4, data, field int, pseudo uint64) {
