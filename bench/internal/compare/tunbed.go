@@ -13,7 +13,7 @@ import (
 
 var translators = Section{
 	Name: "tunbed", Title: "nat64: a whole translator on the network", Needs: "root; iproute2, iperf3, ethtool, procps, tayga",
-	Takes: 6 * time.Minute,
+	Takes: 8 * time.Minute,
 	Run:   runTunbed,
 }
 
@@ -108,7 +108,7 @@ func runTunbed(r *Report) error {
 	if r.Quick {
 		args = append(args, "-rounds", "1", "-seconds", "1", "-works", "tcp1")
 	} else {
-		args = append(args, "-rounds", "3", "-seconds", "1", "-works", "tcp1,mtu-gro,mtu,udp18-gro,udp18,udpgso")
+		args = append(args, "-rounds", "5", "-seconds", "1", "-works", "tcp1,mtu-gro,mtu,udp18-gro,udp18,udpgso")
 	}
 	if _, err := r.Command(inBench, args...); err != nil {
 		return err
