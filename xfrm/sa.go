@@ -136,61 +136,6 @@ func (s *SA) put(b []byte) error {
 	return nil
 }
 
-// get reads struct xfrm_usersa_info and empties what it does not hold, but
-// for the memory of slices, keys and names: see [SA.settle]. The window is the
-// octet's until an attribute corrects it. It is long because calls would cost
-// more than what they do.
-func (s *SA) get(p *[sizeSA]byte, f Family) error {
-	switch f {
-	case IPv6:
-		s.Dst, s.Src = netip.AddrFrom16([16]byte(p[saID:])), netip.AddrFrom16([16]byte(p[saSrc:]))
-	case IPv4:
-		s.Dst, s.Src = netip.AddrFrom4([4]byte(p[saID:])), netip.AddrFrom4([4]byte(p[saSrc:]))
-	default:
-		return &FormatError{Field: "family", Err: ErrFamily}
-	}
-	if err := s.Sel.get((*[sizeSelector]byte)(p[:]), f); err != nil {
-		return &FormatError{Field: "selector", Err: err}
-	}
-	s.SPI = be.Uint32(p[saID+16:])
-	s.Proto = Proto(p[saID+20])
-	s.Mode = Mode(p[saMode])
-	s.ReqID = ne.Uint32(p[saReqID:])
-	s.Seq = ne.Uint32(p[saSeq:])
-	s.Flags = SAFlags(p[saFlags])
-	s.ExtraFlags = 0
-	l := &s.Lifetime
-	l.SoftBytes = limit(ne.Uint64(p[saLft:]))
-	l.HardBytes = limit(ne.Uint64(p[saLft+8:]))
-	l.SoftPackets = limit(ne.Uint64(p[saLft+16:]))
-	l.HardPackets = limit(ne.Uint64(p[saLft+24:]))
-	l.SoftAddSeconds = ne.Uint64(p[saLft+32:])
-	l.HardAddSeconds = ne.Uint64(p[saLft+40:])
-	l.SoftUseSeconds = ne.Uint64(p[saLft+48:])
-	l.HardUseSeconds = ne.Uint64(p[saLft+56:])
-	r := &s.Replay
-	r.Window = uint32(p[saWindow])
-	r.Form, r.Words, r.Seq, r.OSeq, r.SeqHi, r.OSeqHi = 0, 0, 0, 0, 0, 0
-	r.Bitmap, r.Reported, r.LegacyWindow = r.Bitmap[:0], false, 0
-
-	s.AEAD.ICVBits, s.Auth.TruncBits, s.Auth.Legacy = 0, 0, false
-	s.Encap.Type, s.Encap.Src, s.Encap.Dst = 0, 0, 0
-	if s.Encap.Addr != (netip.Addr{}) || s.CoA != (netip.Addr{}) { // pointers cost more to write than to look at
-		s.Encap.Addr, s.CoA = netip.Addr{}, netip.Addr{}
-	}
-	s.Mark, s.SetMark, s.IfID = Mark{}, Mark{}, 0
-	s.Dir, s.PCPU, s.Offload, s.TFCPad = 0, Opt[uint32]{}, Opt[Offload]{}, 0
-	s.SecCtx.DOI, s.SecCtx.Alg = 0, 0
-	s.IPTFS = IPTFSOptions{}
-	s.NATKeepalive, s.MTimer = 0, Opt[uint32]{}
-	s.ReplayThresh, s.ETimerThresh = Opt[uint32]{}, Opt[uint32]{}
-	s.Cur.get((*[sizeLftCur]byte)(p[saCur:]))
-	s.Stats = Stats{ne.Uint32(p[saStats:]), ne.Uint32(p[saStats+4:]), ne.Uint32(p[saStats+8:])}
-	s.LastUsed = 0
-	s.Other = s.Other[:0]
-	return nil
-}
-
 // appendSA appends a message whose fixed part is a state. order is that of
 // the algorithms, encapsulation, care-of address and label, which iproute2
 // writes in the order in which a command names them; nil is this package's
@@ -618,132 +563,220 @@ func (s *SA) parseDeleted(m Message) error {
 	return &FormatError{Type: DelSA, Attr: AttrSA, Err: ErrMissing}
 }
 
-// parse reads a state's fixed part and attributes. AttrSA among them is
-// skipped: it is the fixed part of a notification.
-func (s *SA) parse(fixedPart *[sizeSA]byte, b []byte) error {
-	f := Family(ne.Uint16(fixedPart[saFamily:]))
-	if err := s.get(fixedPart, f); err != nil {
-		return err
+// parse reads a state's fixed part and attributes, and empties what they do
+// not hold, but for the memory of slices, keys and names: see [SA.settle]. The
+// window is the octet's until an attribute corrects it. It is long because
+// calls would cost more than what they do; those that are left are for what is
+// rare or takes longer.
+func (s *SA) parse(p *[sizeSA]byte, b []byte) error {
+	f := Family(ne.Uint16(p[saFamily:]))
+	switch f {
+	case IPv6:
+		s.Dst, s.Src = netip.AddrFrom16([16]byte(p[saID:])), netip.AddrFrom16([16]byte(p[saSrc:]))
+	case IPv4:
+		s.Dst, s.Src = netip.AddrFrom4([4]byte(p[saID:])), netip.AddrFrom4([4]byte(p[saSrc:]))
+	default:
+		return fieldError("family", ErrFamily)
 	}
+	// The selector and the limits of most requests need no reading.
+	if ne.Uint64(p[0:])|ne.Uint64(p[8:])|ne.Uint64(p[16:])|ne.Uint64(p[24:])|ne.Uint64(p[32:])|ne.Uint64(p[40:])|ne.Uint64(p[48:]) == 0 {
+		s.Sel = Selector{}
+	} else if err := s.Sel.get((*[sizeSelector]byte)(p[:]), f); err != nil {
+		return fieldError("selector", err)
+	}
+	s.SPI = be.Uint32(p[saID+16:])
+	s.Proto = Proto(p[saID+20])
+	s.Mode = Mode(p[saMode])
+	s.ReqID = ne.Uint32(p[saReqID:])
+	s.Seq = ne.Uint32(p[saSeq:])
+	s.Flags = SAFlags(p[saFlags])
+	s.ExtraFlags = 0
+	t := &s.Lifetime
+	if ne.Uint64(p[saLft:])&ne.Uint64(p[saLft+8:])&ne.Uint64(p[saLft+16:])&ne.Uint64(p[saLft+24:]) == ZeroLimit {
+		t.SoftBytes, t.HardBytes, t.SoftPackets, t.HardPackets = 0, 0, 0, 0
+	} else {
+		t.getLimits((*[32]byte)(p[saLft:]))
+	}
+	t.SoftAddSeconds = ne.Uint64(p[saLft+32:])
+	t.HardAddSeconds = ne.Uint64(p[saLft+40:])
+	t.SoftUseSeconds = ne.Uint64(p[saLft+48:])
+	t.HardUseSeconds = ne.Uint64(p[saLft+56:])
+	r := &s.Replay
+	r.Window = uint32(p[saWindow])
+	r.Form, r.Words, r.Seq, r.OSeq, r.SeqHi, r.OSeqHi = 0, 0, 0, 0, 0, 0
+	r.Bitmap, r.Reported, r.LegacyWindow = r.Bitmap[:0], false, 0
+
+	s.AEAD.ICVBits, s.Auth.TruncBits, s.Auth.Legacy = 0, 0, false
+	s.Encap.Type, s.Encap.Src, s.Encap.Dst = 0, 0, 0
+	if s.Encap.Addr.IsValid() || s.CoA.IsValid() { // pointers cost more to write than to look at
+		s.Encap.Addr, s.CoA = netip.Addr{}, netip.Addr{}
+	}
+	s.Mark, s.SetMark, s.IfID = Mark{}, Mark{}, 0
+	s.Dir, s.PCPU, s.Offload, s.TFCPad = 0, Opt[uint32]{}, Opt[Offload]{}, 0
+	s.SecCtx.DOI, s.SecCtx.Alg = 0, 0
+	s.IPTFS = IPTFSOptions{}
+	s.NATKeepalive, s.MTimer = 0, Opt[uint32]{}
+	s.ReplayThresh, s.ETimerThresh = Opt[uint32]{}, Opt[uint32]{}
+	s.Cur.get((*[sizeLftCur]byte)(p[saCur:]))
+	s.Stats = Stats{ne.Uint32(p[saStats:]), ne.Uint32(p[saStats+4:]), ne.Uint32(p[saStats+8:])}
+	s.LastUsed = 0
+	s.Other = s.Other[:0]
+
 	seen := 0
-	for len(b) >= 4 {
-		l, t := int(ne.Uint16(b)), AttrType(ne.Uint16(b[2:])&attrTypeMask)
-		if l < 4 || l > len(b) {
-			return &FormatError{Attr: t, Err: ErrLength}
+	for i := 0; i <= len(b)-4; {
+		h := b[i : i+4 : i+4]
+		l, t := int(ne.Uint16(h)), AttrType(ne.Uint16(h[2:])&attrTypeMask)
+		if l < 4 || l > len(b)-i {
+			return attrError(t, ErrLength)
 		}
-		d := b[4:l]
-		if a := align(l); a < len(b) {
-			b = b[a:]
-		} else {
-			b = nil
-		}
-		if int(t) < len(attrMin) && len(d) < int(attrMin[t]) {
-			return &FormatError{Attr: t, Err: ErrShort}
-		}
-		switch t {
-		case AttrAEAD:
-			if err := getAlgo2(d, t, &s.AEAD.Name, &s.AEAD.Key, &s.AEAD.ICVBits); err != nil {
-				return err
-			}
-			seen |= seenAEAD
-		case AttrCrypt:
-			if err := getAlgo(d, t, &s.Cipher.Name, &s.Cipher.Key); err != nil {
-				return err
-			}
-			seen |= seenCrypt
-		case AttrComp:
-			if err := getAlgo(d, t, &s.Comp.Name, &s.Comp.Key); err != nil {
-				return err
-			}
-			seen |= seenComp
-		case AttrAuthTrunc:
-			if err := getAlgo2(d, t, &s.Auth.Name, &s.Auth.Key, &s.Auth.TruncBits); err != nil {
-				return err
-			}
-			s.Auth.Legacy = false
-			seen |= seenTrunc
-		case AttrAuth:
-			// The kernel reports the algorithm twice; the one with the
-			// truncation says more.
-			if seen&seenTrunc != 0 {
-				continue
-			}
-			if err := getAlgo(d, t, &s.Auth.Name, &s.Auth.Key); err != nil {
-				return err
-			}
-			s.Auth.Legacy = true
-			seen |= seenAuth
-		case AttrEncap:
-			s.Encap = Encap{EncapType(ne.Uint16(d)), be.Uint16(d[2:]), be.Uint16(d[4:]), getAddr(d[8:], f)}
-		case AttrCoAddr:
-			s.CoA = getAddr(d, f)
-		case AttrSecCtx:
-			if err := getSecCtx(d, &s.SecCtx); err != nil {
-				return err
-			}
-			seen |= seenCtx
-		case AttrOffload:
-			s.Offload = Some(Offload{int32(ne.Uint32(d)), OffloadFlags(d[4])})
-		case AttrReplay:
-			if seen&seenESN != 0 {
-				s.Other = keep(s.Other, t, d)
-				continue
-			}
-			s.Replay.Reported = true
-			s.Replay.OSeq, s.Replay.Seq = ne.Uint32(d), ne.Uint32(d[4:])
-			s.Replay.Bitmap = append(s.Replay.Bitmap[:0], ne.Uint32(d[8:]))
-		case AttrReplayESN:
-			if err := s.Replay.getESN(d, s.Flags); err != nil {
-				return err
-			}
-			seen |= seenESN
-		case AttrExtraFlags:
-			s.ExtraFlags = ExtraFlags(ne.Uint32(d))
-		case AttrMark:
+		switch { // the most frequent ones; parseAttr has the rest and what is wrong with these
+		case t == AttrMark && l >= 4+8:
+			d := b[i+4 : i+12 : i+12]
 			s.Mark = Mark{ne.Uint32(d), ne.Uint32(d[4:])}
-		case AttrIfID:
-			s.IfID = ne.Uint32(d)
-		case AttrSetMark:
-			s.SetMark.Value = ne.Uint32(d)
-			seen |= seenSetMark
-		case AttrSetMarkMask:
-			s.SetMark.Mask = ne.Uint32(d)
-			seen |= seenMask
-		case AttrSADir:
-			s.Dir = SADir(d[0])
-		case AttrSAPCPU:
-			s.PCPU = Some(ne.Uint32(d))
-		case AttrNATKeepalive:
-			s.NATKeepalive = ne.Uint32(d)
-		case AttrMTimerThresh:
-			s.MTimer = Some(ne.Uint32(d))
-		case AttrTFCPad:
-			s.TFCPad = ne.Uint32(d)
-		case AttrReplayThresh:
-			s.ReplayThresh = Some(ne.Uint32(d))
-		case AttrETimerThresh:
-			s.ETimerThresh = Some(ne.Uint32(d))
-		case AttrLastUsed:
-			s.LastUsed = ne.Uint64(d)
-		case AttrIPTFSDropTime:
-			s.IPTFS.DropMicros = Some(ne.Uint32(d))
-		case AttrIPTFSReorderWin:
-			s.IPTFS.ReorderWin = Some(ne.Uint16(d))
-		case AttrIPTFSDontFrag:
-			s.IPTFS.DontFragment = true
-		case AttrIPTFSInitDelay:
-			s.IPTFS.InitMicros = Some(ne.Uint32(d))
-		case AttrIPTFSMaxQueue:
-			s.IPTFS.MaxQueue = Some(ne.Uint32(d))
-		case AttrIPTFSPktSize:
-			s.IPTFS.PacketSize = Some(ne.Uint32(d))
-		case AttrPad, AttrSA:
+		case t == AttrIfID && l >= 4+4:
+			s.IfID = ne.Uint32(b[i+4 : i+8 : i+8])
+		case t == AttrLastUsed && l >= 4+8:
+			s.LastUsed = ne.Uint64(b[i+4 : i+12 : i+12])
+		case t == AttrAEAD && l >= 4+sizeAlgoAuth && keyLen(ne.Uint32(b[i+68:i+72:i+72])) <= uint64(l-4-sizeAlgoAuth):
+			k := i + 4 + sizeAlgoAuth
+			d := b[i+4 : k : k]
+			setName(&s.AEAD.Name, (*[64]byte)(d))
+			s.AEAD.ICVBits = ne.Uint32(d[68:])
+			s.AEAD.Key.set(b[k : k+int(keyLen(ne.Uint32(d[64:])))])
+			seen |= seenAEAD
 		default:
-			s.Other = keep(s.Other, t, d)
+			var err error
+			if seen, err = s.parseAttr(t, b[i+4:i+l], f, seen); err != nil {
+				return err
+			}
 		}
+		i += align(l)
 	}
-	s.settle(seen)
+	// Nothing to settle for a state that has an AEAD algorithm, as has what was
+	// there before.
+	left := len(s.Cipher.Name) | cap(s.Cipher.Key) | len(s.Auth.Name) | cap(s.Auth.Key) | len(s.Comp.Name) | cap(s.Comp.Key) | len(s.SecCtx.Text)
+	if seen != seenAEAD || left != 0 || s.Flags&ESN != 0 || s.Replay.Window > 32 {
+		s.settle(seen)
+	}
 	return nil
+}
+
+// fieldError and attrError are kept out of line, where they cost nothing.
+//
+//go:noinline
+func fieldError(field string, err error) error { return &FormatError{Field: field, Err: err} }
+
+//go:noinline
+func attrError(t AttrType, err error) error { return &FormatError{Attr: t, Err: err} }
+
+// parseAttr reads one attribute. AttrSA is skipped: it is the fixed part of a
+// notification.
+func (s *SA) parseAttr(t AttrType, d []byte, f Family, seen int) (int, error) {
+	if int(t) < len(attrMin) && len(d) < int(attrMin[t]) {
+		return 0, &FormatError{Attr: t, Err: ErrShort}
+	}
+	switch t {
+	case AttrAEAD:
+		if err := getAlgo2(d, t, &s.AEAD.Name, &s.AEAD.Key, &s.AEAD.ICVBits); err != nil {
+			return 0, err
+		}
+		seen |= seenAEAD
+	case AttrCrypt:
+		if err := getAlgo(d, t, &s.Cipher.Name, &s.Cipher.Key); err != nil {
+			return 0, err
+		}
+		seen |= seenCrypt
+	case AttrComp:
+		if err := getAlgo(d, t, &s.Comp.Name, &s.Comp.Key); err != nil {
+			return 0, err
+		}
+		seen |= seenComp
+	case AttrAuthTrunc:
+		if err := getAlgo2(d, t, &s.Auth.Name, &s.Auth.Key, &s.Auth.TruncBits); err != nil {
+			return 0, err
+		}
+		s.Auth.Legacy = false
+		seen |= seenTrunc
+	case AttrAuth:
+		// The kernel reports the algorithm twice; the one with the
+		// truncation says more.
+		if seen&seenTrunc != 0 {
+			return seen, nil
+		}
+		if err := getAlgo(d, t, &s.Auth.Name, &s.Auth.Key); err != nil {
+			return 0, err
+		}
+		s.Auth.Legacy = true
+		seen |= seenAuth
+	case AttrEncap:
+		s.Encap = Encap{EncapType(ne.Uint16(d)), be.Uint16(d[2:]), be.Uint16(d[4:]), getAddr(d[8:], f)}
+	case AttrCoAddr:
+		s.CoA = getAddr(d, f)
+	case AttrSecCtx:
+		if err := getSecCtx(d, &s.SecCtx); err != nil {
+			return 0, err
+		}
+		seen |= seenCtx
+	case AttrOffload:
+		s.Offload = Some(Offload{int32(ne.Uint32(d)), OffloadFlags(d[4])})
+	case AttrReplay:
+		if seen&seenESN != 0 {
+			s.Other = keep(s.Other, t, d)
+			return seen, nil
+		}
+		s.Replay.Reported = true
+		s.Replay.OSeq, s.Replay.Seq = ne.Uint32(d), ne.Uint32(d[4:])
+		s.Replay.Bitmap = append(s.Replay.Bitmap[:0], ne.Uint32(d[8:]))
+	case AttrReplayESN:
+		if err := s.Replay.getESN(d, s.Flags); err != nil {
+			return 0, err
+		}
+		seen |= seenESN
+	case AttrExtraFlags:
+		s.ExtraFlags = ExtraFlags(ne.Uint32(d))
+	case AttrMark:
+		s.Mark = Mark{ne.Uint32(d), ne.Uint32(d[4:])}
+	case AttrIfID:
+		s.IfID = ne.Uint32(d)
+	case AttrSetMark:
+		s.SetMark.Value = ne.Uint32(d)
+		seen |= seenSetMark
+	case AttrSetMarkMask:
+		s.SetMark.Mask = ne.Uint32(d)
+		seen |= seenMask
+	case AttrSADir:
+		s.Dir = SADir(d[0])
+	case AttrSAPCPU:
+		s.PCPU = Some(ne.Uint32(d))
+	case AttrNATKeepalive:
+		s.NATKeepalive = ne.Uint32(d)
+	case AttrMTimerThresh:
+		s.MTimer = Some(ne.Uint32(d))
+	case AttrTFCPad:
+		s.TFCPad = ne.Uint32(d)
+	case AttrReplayThresh:
+		s.ReplayThresh = Some(ne.Uint32(d))
+	case AttrETimerThresh:
+		s.ETimerThresh = Some(ne.Uint32(d))
+	case AttrLastUsed:
+		s.LastUsed = ne.Uint64(d)
+	case AttrIPTFSDropTime:
+		s.IPTFS.DropMicros = Some(ne.Uint32(d))
+	case AttrIPTFSReorderWin:
+		s.IPTFS.ReorderWin = Some(ne.Uint16(d))
+	case AttrIPTFSDontFrag:
+		s.IPTFS.DontFragment = true
+	case AttrIPTFSInitDelay:
+		s.IPTFS.InitMicros = Some(ne.Uint32(d))
+	case AttrIPTFSMaxQueue:
+		s.IPTFS.MaxQueue = Some(ne.Uint32(d))
+	case AttrIPTFSPktSize:
+		s.IPTFS.PacketSize = Some(ne.Uint32(d))
+	case AttrPad, AttrSA:
+	default:
+		s.Other = keep(s.Other, t, d)
+	}
+	return seen, nil
 }
 
 // settle drops what reset kept for reuse and the message did not hold, and
@@ -765,7 +798,7 @@ func (s *SA) settle(seen int) {
 		s.Auth.Name = ""
 		s.Auth.Key.Clear()
 	}
-	if seen&seenCtx == 0 {
+	if seen&seenCtx == 0 && s.SecCtx.Text != "" {
 		s.SecCtx.Text = ""
 	}
 	if seen&seenESN == 0 && (s.Flags&ESN != 0 || s.Replay.Window > 32) {

@@ -181,14 +181,18 @@ func (l *Lifetime) put(p []byte) {
 }
 
 func (l *Lifetime) get(p *[sizeLftCfg]byte) {
-	l.SoftBytes = limit(ne.Uint64(p[0:]))
-	l.HardBytes = limit(ne.Uint64(p[8:]))
-	l.SoftPackets = limit(ne.Uint64(p[16:]))
-	l.HardPackets = limit(ne.Uint64(p[24:]))
+	l.getLimits((*[32]byte)(p[:]))
 	l.SoftAddSeconds = ne.Uint64(p[32:])
 	l.HardAddSeconds = ne.Uint64(p[40:])
 	l.SoftUseSeconds = ne.Uint64(p[48:])
 	l.HardUseSeconds = ne.Uint64(p[56:])
+}
+
+func (l *Lifetime) getLimits(p *[32]byte) {
+	l.SoftBytes = limit(ne.Uint64(p[0:]))
+	l.HardBytes = limit(ne.Uint64(p[8:]))
+	l.SoftPackets = limit(ne.Uint64(p[16:]))
+	l.HardPackets = limit(ne.Uint64(p[24:]))
 }
 
 // Counters are the current lifetime of a state or policy, as the kernel
