@@ -8,6 +8,69 @@ import "math/bits"
 // because a wrong guess there would stop the loads that follow.
 const batch = 32
 
+// wide is how many lookups at most go through the stages together where
+// vectors help.
+const wide = 64
+
+// codesOf looks up addresses and returns how many have a code that is not 0.
+func (p *part) codesOf(keys []Key, codes []uint32) int {
+	found, at := 0, 0
+	if p.wide {
+		for len(keys)-at >= 16 {
+			to := at + min(len(keys)-at, wide)&^15
+			found += p.codesWide(keys[at:to], codes[at:to])
+			at = to
+		}
+		keys, codes, at = keys[at:], codes[at:], 0
+	}
+	for ; at+batch <= len(keys); at += batch {
+		p.codesBatch((*[batch]Key)(keys[at:]), (*[batch]uint32)(codes[at:]))
+	}
+	for ; at < len(keys); at++ {
+		codes[at] = p.code(keys[at].Hi, keys[at].Lo)
+	}
+	for i, c := range codes {
+		if c > p.answers {
+			c = p.resolve(c, key{})
+			codes[i] = c
+		}
+		if c != 0 {
+			found++
+		}
+	}
+	return found
+}
+
+// codesWide is codesOf for a multiple of 16 addresses, at most wide.
+func (p *part) codesWide(keys []Key, codes []uint32) int {
+	var deep uint64
+	var zeros, odd int
+	if p.dense {
+		zeros, odd = wideDense(&p.index, &keys[0], &codes[0], len(keys), p.answers, &deep)
+	} else {
+		zeros, odd = wideCompact(&p.index, &keys[0], &codes[0], len(keys), p.answers, &deep)
+	}
+	if odd == 0 {
+		return len(keys) - zeros
+	}
+	found := 0
+	for i, c := range codes {
+		if deep>>i&1 != 0 {
+			c = p.deep(c, keys[i].Hi, keys[i].Lo, 2)
+		} else if c > p.maxCode {
+			c = p.deep(p.linkOf(c), keys[i].Hi, keys[i].Lo, 3)
+		}
+		if c > p.answers {
+			c = p.resolve(c, key{})
+		}
+		codes[i] = c
+		if c != 0 {
+			found++
+		}
+	}
+	return found
+}
+
 func (x *index) codesBatch(keys *[batch]Key, codes *[batch]uint32) {
 	x.refsBatch(keys, codes)
 	// What the second digit leads to: codes stay, the rest is sorted by kind.

@@ -108,7 +108,7 @@ func buildIndex(runs []run, maxCode uint32, dense bool) *index {
 		width = 4
 	}
 	for ; width <= 4; width++ {
-		b := builder{index: index{width: width, mask: uint32(1<<(8*width) - 1), maxCode: maxCode, dense: dense, asm: hasAsm(), top: new([1 << 16]uint32)}}
+		b := builder{index: index{width: width, mask: uint32(1<<(8*width) - 1), maxCode: maxCode, dense: dense, asm: hasAsm(), wide: hasWide(), top: new([1 << 16]uint32)}}
 		// A rough guess of the sizes, so that little is copied.
 		refs := len(runs) / 4
 		if dense {

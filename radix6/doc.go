@@ -38,8 +38,9 @@
 //	s := tree.Compile()
 //	dev, ok := s.Lookup(dst)
 //
-// Lookups in snapshots use unsafe, and on amd64 with POPCNT a little assembly.
-// The build tag purego leaves both out, with the same answers.
+// Lookups in snapshots use unsafe, and on amd64 a little assembly, for processors
+// with POPCNT and for those with AVX-512. The build tag purego leaves both out,
+// with the same answers.
 //
 // # Source-specific routes
 //

@@ -385,10 +385,18 @@ codes:
 done:
 	RET
 
-// func cpuidFeatures() uint32
-TEXT ·cpuidFeatures(SB), NOSPLIT, $0-4
-	MOVL $1, AX
+// func cpuid(leaf uint32) (b, c uint32)
+TEXT ·cpuid(SB), NOSPLIT, $0-16
+	MOVL leaf+0(FP), AX
 	XORL CX, CX
 	CPUID
-	MOVL CX, ret+0(FP)
+	MOVL BX, b+8(FP)
+	MOVL CX, c+12(FP)
+	RET
+
+// func xcr0() uint32
+TEXT ·xcr0(SB), NOSPLIT, $0-4
+	XORL CX, CX
+	XGETBV
+	MOVL AX, ret+0(FP)
 	RET

@@ -26,11 +26,29 @@ func randomPrefixes(r *rand.Rand, n int) (ps []netip.Prefix) {
 	return ps
 }
 
-// The assembly and the Go code answer alike: one by one and in batches, in
-// both layouts, with codes of all widths and all numbers of places in a list.
+// variants returns the part as every code there is for this processor sees it,
+// the Go code first.
+func (p *part) variants() (all []*part) {
+	for _, has := range [][2]bool{{false, false}, {true, false}, {true, true}} {
+		if has[0] && !hasAsm() || has[1] && !hasWide() {
+			break
+		}
+		v := *p
+		v.asm, v.wide = has[0], has[1]
+		all = append(all, &v)
+	}
+	return all
+}
+
+// The assembly and the Go code answer alike: one by one and in batches of any
+// length, in both layouts, with codes of all widths and all numbers of places
+// in a list.
 func TestFirstTwins(t *testing.T) {
 	if !hasAsm() {
 		t.Skip("no assembly here")
+	}
+	if !hasWide() {
+		t.Log("no vectors here")
 	}
 	r := rand.New(rand.NewPCG(3, 11))
 	for _, size := range []int{0, 1, 5, 100, 3000, 40000} {
@@ -45,14 +63,14 @@ func TestFirstTwins(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !s.asm || l == Fast && !s.dense {
+				if s.asm != hasAsm() || s.wide != hasWide() || l == Fast && !s.dense {
 					t.Fatal("no assembly, or another layout")
 				}
-				pure := s.index
-				pure.asm = false
-				kinds := map[uint32]int{}
-				var keys [batch]Key
-				for n := range 40000 {
+				variants := s.variants()
+				further := 0
+				var keys []Key
+				length := 0
+				for range 40000 {
 					k := key{r.Uint64(), r.Uint64()}
 					if size > 0 {
 						p := ps[r.IntN(size)]
@@ -66,27 +84,43 @@ func TestFirstTwins(t *testing.T) {
 							k.hi ^= r.Uint64() >> (16 + r.IntN(48))
 						}
 					}
-					a, b := s.first(k.hi), pure.first(k.hi)
-					if a != b {
-						t.Fatalf("%d routes, width %d, layout %d: %x: %x and %x", size, s.width, l, k, a, b)
+					if variants[0].first(k.hi)&deeper != 0 {
+						further++
 					}
-					kinds[uint32(a>>32)]++
-					if a := s.code(k.hi, k.lo); a != pure.code(k.hi, k.lo) {
-						t.Fatalf("%x: %x and %x", k, a, pure.code(k.hi, k.lo))
+					keys = append(keys, Key{k.hi, k.lo})
+					if len(keys) < length {
+						continue
 					}
-					keys[n%batch] = Key{k.hi, k.lo}
-					if n%batch == batch-1 {
-						var a, b [batch]uint32
-						s.codesBatch(&keys, &a)
-						pure.codesBatch(&keys, &b)
+					want, found := make([]uint32, len(keys)), 0
+					for i, k := range keys {
+						want[i] = variants[0].code(k.Hi, k.Lo)
+						if want[i] != 0 {
+							found++
+						}
+					}
+					got := make([]uint32, len(keys)+1)
+					for n, v := range variants {
 						for i, k := range keys {
-							if c := pure.code(k.Hi, k.Lo); a[i] != c || b[i] != c {
-								t.Fatalf("%d routes, width %d, layout %d: %x: %x and %x in batches, %x alone", size, s.width, l, k, a[i], b[i], c)
+							if a, b := v.first(k.Hi), variants[0].first(k.Hi); a != b {
+								t.Fatalf("%d routes, width %d, layout %d, variant %d: %x: %x and %x", size, s.width, l, n, k, a, b)
+							}
+							if c := v.code(k.Hi, k.Lo); c != want[i] {
+								t.Fatalf("%d routes, width %d, layout %d, variant %d: %x: %x and %x", size, s.width, l, n, k, c, want[i])
+							}
+						}
+						clear(got)
+						if n := v.codesOf(keys, got[:len(keys)]); n != found || got[len(keys)] != 0 {
+							t.Fatalf("%d of %d found, want %d; behind them is %x", n, len(keys), found, got[len(keys)])
+						}
+						for i, k := range keys {
+							if got[i] != want[i] {
+								t.Fatalf("%d routes, width %d, layout %d, variant %d: %x: %x in a batch of %d, %x alone", size, s.width, l, n, k, got[i], len(keys), want[i])
 							}
 						}
 					}
+					keys, length = keys[:0], r.IntN(200)
 				}
-				if size == 40000 && len(kinds) != 2 {
+				if size == 40000 && further == 0 {
 					t.Error("no addresses that go deeper")
 				}
 			}

@@ -50,6 +50,7 @@ type index struct {
 	maxCode      uint32   // the largest that is an answer
 	dense        bool     // the fast layout
 	asm          bool     // the processor has what the assembly needs
+	wide         bool     // and what the vectors need
 }
 
 // A cell is 64 bits in two halves, so that it takes 12 bytes and not 16, and

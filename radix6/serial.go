@@ -201,7 +201,7 @@ func (c *cutter) decode(p *part) (why string) {
 		return "it is too short"
 	}
 	p.top = (*[1 << 16]uint32)(top)
-	p.asm = hasAsm()
+	p.asm, p.wide = hasAsm(), hasWide()
 	p.upper, p.lower = c.cells(n[0]), c.cells(n[1])
 	if p.dense {
 		if p.refs = c.pairs(n[2]); p.refs == nil {
@@ -249,7 +249,7 @@ func (p *part) check() (why string) {
 	if len(p.codes) < 4 || len(p.lists) < listSpare {
 		return "spare bytes are missing"
 	}
-	if len(p.lower) > 1<<31-1 { // a batch uses the bit above
+	if max(len(p.lower), len(p.upper)) > 1<<30 { // a batch has their offsets in words
 		return "too many cells"
 	}
 	// Whether tables lead to references (of the second digit) or to codes.

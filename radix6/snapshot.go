@@ -95,7 +95,9 @@ func (s *Snapshot[V]) Lookup(dst netip.Addr) (v V, ok bool) {
 	}
 	hi, lo := addrWords(dst)
 	var c uint64
-	if s.asm {
+	if s.wide {
+		c = wideFirst(&s.index, hi)
+	} else if s.asm {
 		c = asmFirst(&s.index, hi)
 	} else {
 		c = s.pureFirst(hi)
@@ -120,7 +122,9 @@ func (s *Snapshot[V]) lookupSlow(dst netip.Addr) (v V, ok bool) {
 // LookupKey is Lookup for an address as two words (see [KeyOf]).
 func (s *Snapshot[V]) LookupKey(hi, lo uint64) (v V, ok bool) {
 	var c uint64
-	if s.asm {
+	if s.wide {
+		c = wideFirst(&s.index, hi)
+	} else if s.asm {
 		c = asmFirst(&s.index, hi)
 	} else {
 		c = s.pureFirst(hi)
@@ -233,24 +237,7 @@ type Key struct{ Hi, Lo uint64 }
 // numbers of addresses take a fraction of the time of as many single lookups.
 func (s *Snapshot[V]) LookupCodes(keys []Key, codes []uint32) int {
 	n := min(len(keys), len(codes))
-	keys, codes = keys[:n], codes[:n]
-	for at := 0; at+batch <= n; at += batch {
-		s.codesBatch((*[batch]Key)(keys[at:]), (*[batch]uint32)(codes[at:]))
-	}
-	for at := n &^ (batch - 1); at < n; at++ {
-		codes[at] = s.code(keys[at].Hi, keys[at].Lo)
-	}
-	found := 0
-	for i, c := range codes {
-		if c > s.answers {
-			c = s.resolve(c, key{})
-			codes[i] = c
-		}
-		if c != 0 {
-			found++
-		}
-	}
-	return found
+	return s.codesOf(keys[:n], codes[:n])
 }
 
 // LookupBatch looks up addresses, from the unspecified source, and stores the
@@ -260,15 +247,15 @@ func (s *Snapshot[V]) LookupCodes(keys []Key, codes []uint32) int {
 func (s *Snapshot[V]) LookupBatch(dst []netip.Addr, vs []V, oks []bool) int {
 	n := min(len(dst), len(vs), len(oks))
 	found := 0
-	var keys [batch]Key
-	var codes [batch]uint32
-	for at := 0; at < n; at += batch {
-		part := dst[at:min(at+batch, n)]
-		other := uint32(0) // bit i: not IPv6
+	var keys [wide]Key
+	var codes [wide]uint32
+	for at := 0; at < n; at += wide {
+		part := dst[at:min(at+wide, n)]
+		other := uint64(0) // bit i: not IPv6
 		if s.words {
 			for i, a := range part {
 				hi, lo := addrWords(a)
-				keys[i&(batch-1)] = Key{hi, lo}
+				keys[i&(wide-1)] = Key{hi, lo}
 				if !a.Is6() {
 					other |= 1 << i
 				}
@@ -276,25 +263,15 @@ func (s *Snapshot[V]) LookupBatch(dst []netip.Addr, vs []V, oks []bool) int {
 		} else {
 			for i, a := range part {
 				hi, lo, ok := addrKey(a)
-				keys[i&(batch-1)] = Key{hi, lo}
+				keys[i&(wide-1)] = Key{hi, lo}
 				if !ok {
 					other |= 1 << i
 				}
 			}
 		}
-		if len(part) == batch {
-			s.codesBatch(&keys, &codes)
-		} else {
-			for i := range part {
-				k := keys[i&(batch-1)]
-				codes[i&(batch-1)] = s.code(k.Hi, k.Lo)
-			}
-		}
+		s.codesOf(keys[:len(part)], codes[:len(part)])
 		for i := range part {
-			c := codes[i&(batch-1)]
-			if c > s.answers {
-				c = s.resolve(c, key{})
-			}
+			c := codes[i&(wide-1)]
 			if other>>i&1 != 0 {
 				c = 0
 			}
