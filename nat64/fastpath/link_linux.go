@@ -29,7 +29,7 @@ func Supported() error {
 	if err := checkRelease(unix.ByteSliceToString(u.Release[:])); err != nil {
 		return err
 	}
-	for _, f := range []asm.BuiltinFunc{asm.FnSkbChangeProto, asm.FnL4CsumReplace, asm.FnCsumDiff, asm.FnRedirectNeigh} {
+	for _, f := range []asm.BuiltinFunc{asm.FnSkbChangeProto, asm.FnL4CsumReplace, asm.FnSkbPullData, asm.FnRedirectNeigh} {
 		if err := features.HaveProgramHelper(ebpf.SchedCLS, f); err != nil {
 			return unsupported(f.String(), err)
 		}
@@ -238,6 +238,27 @@ func newTables(cfg nat64.Config, room int) (_ *tableSet, err error) {
 	return s, nil
 }
 
+// prefixAlone reports whether nothing in the table from IPv6 overlaps the
+// prefix. It stays so: a host in the prefix is mapped by it and never gets an
+// address from a pool.
+func (s *tableSet) prefixAlone(prefix nat64.Prefix) bool {
+	if !prefix.IsValid() {
+		return false
+	}
+	p := prefix.Netip()
+	for entry := range fromConfig(s.cfg).v6 {
+		if entry.Overlaps(p) {
+			return false
+		}
+	}
+	for _, b := range s.bound {
+		if p.Contains(b.v6) {
+			return false
+		}
+	}
+	return true
+}
+
 // load assembles and loads the program for one interface.
 func (l *Link) load(s *tableSet, h *hook) (*ebpf.Program, error) {
 	c := FromTranslator(s.cfg)
@@ -260,6 +281,7 @@ func (l *Link) load(s *tableSet, h *hook) (*ebpf.Program, error) {
 }
 
 func loadProgram(c Config, s *tableSet, ids, counters *ebpf.Map) (*ebpf.Program, error) {
+	c.PrefixAlone = s.prefixAlone(c.Prefix)
 	ins, err := Program(c)
 	if err != nil {
 		return nil, err

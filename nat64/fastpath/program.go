@@ -14,6 +14,8 @@ const (
 	ctxLen         = 0
 	ctxProtocol    = 16
 	ctxVLANPresent = 20
+	ctxData        = 76
+	ctxDataEnd     = 80
 	ctxGSOSegs     = 164
 	ctxGSOSize     = 176
 )
@@ -106,6 +108,9 @@ type Config struct {
 	MTU4, MTU6, LowestIPv6MTU int
 	// ResetTOS clears TOS and traffic class.
 	ResetTOS bool
+	// PrefixAlone says that no table entry lies in the prefix or around it, so
+	// that a destination in the prefix need not be looked up.
+	PrefixAlone bool
 	// EAMDestinations takes IPv6 packets whose destination only the table
 	// maps.
 	EAMDestinations bool
@@ -206,6 +211,58 @@ func (a *assembler) call(f asm.BuiltinFunc) { a.do(f.Call()) }
 // mapArg loads a map's pointer, which is filled in at load time.
 func (a *assembler) mapArg(r asm.Register, name string) {
 	a.do(asm.LoadMapPtr(r, 0).WithReference(name))
+}
+
+// direct puts the address of the link header into R2, or goes to the label
+// where fewer than n octets behind that header can be reached without a helper:
+// a packet may be in pieces. Behind an Ethernet header everything is aligned
+// as strict machines want it; packets without one are left to helpers, and the
+// answer is false.
+func (a *assembler) direct(n int32, helper string) bool {
+	if a.l2 != ethernetLen {
+		return false
+	}
+	a.do(
+		asm.LoadMem(asm.R2, asm.R6, ctxData, asm.Word),
+		asm.LoadMem(asm.R3, asm.R6, ctxDataEnd, asm.Word),
+		asm.Mov.Reg(asm.R1, asm.R2), asm.Add.Imm(asm.R1, a.l2+n),
+		asm.JGT.Reg(asm.R1, asm.R3, helper),
+	)
+	return true
+}
+
+// move copies n octets, a multiple of 4, with R1 as help.
+func (a *assembler) move(to asm.Register, dst int16, from asm.Register, src int16, n int32) {
+	for i := int16(0); i < int16(n); {
+		size, step := asm.DWord, int16(8)
+		if int16(n)-i < 8 {
+			size, step = asm.Word, 4
+		}
+		a.do(asm.LoadMem(asm.R1, from, src+i, size), asm.StoreMem(to, dst+i, asm.R1, size))
+		i += step
+	}
+}
+
+// loadHeaders copies n octets from the start of the IP header to the frame's
+// packet, or goes to the label. A packet in pieces is first put together as
+// far as that, instead of copied by a helper: Linux 6.18 takes a place of the
+// frame that is written by a store on one way and by a helper on another for a
+// flaw of its verifier.
+func (a *assembler) loadHeaders(n int32, fail string) {
+	if a.l2 != ethernetLen {
+		a.loadPacket(0, fPacket, n, fail)
+		return
+	}
+	pull, copying := a.fresh(), a.fresh()
+	a.direct(n, pull)
+	a.do(asm.Ja.Label(copying))
+	a.mark(pull)
+	a.do(asm.Mov.Reg(asm.R1, asm.R6), asm.Mov.Imm(asm.R2, a.l2+n))
+	a.call(asm.FnSkbPullData)
+	a.do(asm.JNE.Imm(asm.R0, 0, fail))
+	a.direct(n, fail)
+	a.mark(copying)
+	a.move(asm.RFP, fPacket, asm.R2, int16(a.l2), n)
 }
 
 // loadPacket copies n octets of the packet behind the link header into the
@@ -340,19 +397,37 @@ func (a *assembler) copy16(dst, src int16) {
 	}
 }
 
-// csumDiff puts bpf_csum_diff of two places of the frame into R8.
-func (a *assembler) csumDiff(from, fromLen, to, toLen int32) {
-	a.frame(asm.R1, from)
-	a.do(asm.Mov.Imm(asm.R2, fromLen))
-	a.frame(asm.R3, to)
-	a.do(asm.Mov.Imm(asm.R4, toLen), asm.Mov.Imm(asm.R5, 0))
-	a.call(asm.FnCsumDiff)
-	a.do(asm.Mov.Reg(asm.R8, asm.R0))
+// sum puts the sum of n octets of the frame, a multiple of 4, as numbers of 32
+// bits into a register, with R1 as help.
+func (a *assembler) sum(r asm.Register, off int16, n int16) {
+	a.do(asm.LoadMem(r, asm.RFP, off, asm.Word))
+	for i := int16(4); i < n; i += 4 {
+		a.do(asm.LoadMem(asm.R1, asm.RFP, off+i, asm.Word), asm.Add.Reg(r, asm.R1))
+	}
 }
 
-// fold folds the sum in a register to 16 bits, with R2 as help. Three steps:
-// the sum has at most 32 bits and two carries can follow.
+// fold32 folds the sum in a register to 32 bits, with R1 as help.
+func (a *assembler) fold32(r asm.Register) {
+	for range 2 {
+		a.do(asm.Mov.Reg(asm.R1, r), asm.RSh.Imm(asm.R1, 32), asm.Mov.Reg32(r, r), asm.Add.Reg(r, asm.R1))
+	}
+}
+
+// csumDiff puts the difference that replacing one place of the frame by
+// another makes to a checksum (RFC 1624) into R8.
+func (a *assembler) csumDiff(from, fromLen, to, toLen int16) {
+	a.sum(asm.R3, from, fromLen)
+	a.fold32(asm.R3)
+	a.do(asm.Xor.Imm32(asm.R3, -1))
+	a.sum(asm.R8, to, toLen)
+	a.do(asm.Add.Reg(asm.R8, asm.R3))
+	a.fold32(asm.R8)
+}
+
+// fold folds the sum in a register to 16 bits, with R1 and R2 as help. Three
+// steps: the sum has at most 32 bits then and two carries can follow.
 func (a *assembler) fold(r asm.Register) {
+	a.fold32(r)
 	for range 3 {
 		a.do(
 			asm.Mov.Reg(asm.R2, r), asm.RSh.Imm(asm.R2, 16),
@@ -446,8 +521,14 @@ func (a *assembler) rewrite(ethertype uint16, header int32) {
 	a.do(asm.Mov.Reg(asm.R1, asm.R6), asm.Mov.Imm(asm.R2, be16(ethertype)), asm.Mov.Imm(asm.R3, 0))
 	a.call(asm.FnSkbChangeProto)
 	a.do(asm.JNE.Imm(asm.R0, 0, "shot"))
-	start, n := int32(fHeader), header
-	off := a.l2
+	helper, done := a.fresh(), a.fresh()
+	if a.direct(header, helper) {
+		a.do(asm.StoreImm(asm.R2, int16(a.l2)-2, int64(be16(ethertype)), asm.Half))
+		a.move(asm.R2, int16(a.l2), asm.RFP, fHeader, header)
+		a.do(asm.Ja.Label(done))
+		a.mark(helper)
+	}
+	start, n, off := int32(fHeader), header, a.l2
 	if a.l2 != 0 { // the type field of Ethernet stands right in front
 		start, n, off = fEther, header+2, a.l2-2
 		a.do(asm.StoreImm(asm.RFP, fEther, int64(be16(ethertype)), asm.Half))
@@ -457,6 +538,8 @@ func (a *assembler) rewrite(ethertype uint16, header int32) {
 	a.do(asm.Mov.Imm(asm.R4, n), asm.Mov.Imm(asm.R5, 0))
 	a.call(asm.FnSkbStoreBytes)
 	a.do(asm.JNE.Imm(asm.R0, 0, "shot"))
+	a.mark(done)
+	a.do(asm.Mov.Imm(asm.R0, 0))
 }
 
 // leave ends the translation: to the stack, or to a neighbour.

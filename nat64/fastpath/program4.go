@@ -5,7 +5,7 @@ import "github.com/cilium/ebpf/asm"
 // from4 translates IPv4 to IPv6.
 func (a *assembler) from4() {
 	c := a.cfg
-	a.loadPacket(0, fPacket, 28, "next")
+	a.loadHeaders(28, "next")
 	// The destination says whether the packet is for the translator.
 	a.do(
 		asm.LoadMem(asm.R1, asm.RFP, fPacket+16, asm.Word),
@@ -52,13 +52,9 @@ func (a *assembler) from4() {
 	}
 	a.mark(dfSet)
 	// The header's checksum: nobody has looked at it yet.
-	a.do(asm.Mov.Imm(asm.R1, 0), asm.Mov.Imm(asm.R2, 0))
-	a.frame(asm.R3, fPacket)
-	a.do(asm.Mov.Imm(asm.R4, 20), asm.Mov.Imm(asm.R5, 0))
-	a.call(asm.FnCsumDiff)
-	a.do(asm.Mov.Reg(asm.R1, asm.R0))
-	a.fold(asm.R1)
-	a.do(asm.JNE.Imm(asm.R1, 0xffff, punt(PuntShort)))
+	a.sum(asm.R3, fPacket, 20)
+	a.fold(asm.R3)
+	a.do(asm.JNE.Imm(asm.R3, 0xffff, punt(PuntShort)))
 
 	a.do(
 		asm.LoadMem(asm.R1, asm.RFP, fPacket+12, asm.Word),

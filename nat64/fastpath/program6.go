@@ -10,7 +10,7 @@ import (
 func (a *assembler) from6() {
 	c := a.cfg
 	// The header and 8 octets of transport; what is shorter is not simple.
-	a.loadPacket(0, fPacket, 48, "next")
+	a.loadHeaders(48, "next")
 	// Is it for the translator at all? Only its destination says so, and
 	// nothing else of the router's traffic is to be counted.
 	a.copy16(fAddr, fPacket+24)
@@ -90,13 +90,9 @@ func (a *assembler) from6() {
 		asm.StoreImm(asm.RFP, fHeader+10, 0, asm.Half),
 	)
 	// Header checksum: the sum of nothing but the new header, inverted.
-	a.do(asm.Mov.Imm(asm.R1, 0), asm.Mov.Imm(asm.R2, 0))
-	a.frame(asm.R3, fHeader)
-	a.do(asm.Mov.Imm(asm.R4, 20), asm.Mov.Imm(asm.R5, 0))
-	a.call(asm.FnCsumDiff)
-	a.do(asm.Mov.Reg(asm.R1, asm.R0))
-	a.fold(asm.R1)
-	a.do(asm.Xor.Imm(asm.R1, 0xffff), asm.StoreMem(asm.RFP, fHeader+10, asm.R1, asm.Half))
+	a.sum(asm.R3, fHeader, 20)
+	a.fold(asm.R3)
+	a.do(asm.Xor.Imm(asm.R3, 0xffff), asm.StoreMem(asm.RFP, fHeader+10, asm.R3, asm.Half))
 
 	// The difference of the transport checksum.
 	echo, diff := a.fresh(), a.fresh()
@@ -133,6 +129,13 @@ func (a *assembler) map6(destination bool) {
 		none = "next"
 	}
 	prefix, high, shifted, pool, done := a.fresh(), a.fresh(), a.fresh(), a.fresh(), a.fresh()
+	embedded := a.fresh()
+	if destination && a.cfg.PrefixAlone && a.cfg.Prefix.IsValid() {
+		outside := a.fresh()
+		a.inPrefix(outside)
+		a.do(asm.Ja.Label(embedded))
+		a.mark(outside)
+	}
 	a.lookup(map64, 128)
 	a.do(asm.JEq.Imm(asm.R0, 0, prefix))
 	if destination && !a.cfg.EAMDestinations {
@@ -183,6 +186,7 @@ func (a *assembler) map6(destination bool) {
 		return
 	}
 	a.inPrefix(none)
+	a.mark(embedded)
 	for i, at := range octets(a.cfg.Prefix.Bits()) {
 		a.do(
 			asm.LoadMem(asm.R1, asm.RFP, fAddr+at, asm.Byte),

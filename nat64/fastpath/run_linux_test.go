@@ -441,6 +441,9 @@ func TestIntegrationDifferentialConfigurations(t *testing.T) {
 					{V6: pfx("3fff:a::1/128"), V4: pfx("5.69.0.1/32")},
 				},
 			}
+			if i%2 == 1 { // an entry inside the prefix comes first
+				cfg.EAM = append(cfg.EAM, nat64.EAM{V6: netip.PrefixFrom(p.Embed(netip.MustParseAddr("9.8.7.6")), 128), V4: pfx("5.70.0.1/32")})
+			}
 			f := newFlow(uint64(100 + i))
 			f.in6 = addrs("3fff:c::1", "3fff:c::44", "3fff:d:0:0:1230::", "3fff:d:0:0:1230::77", "3fff:e045::", "3fff:e045::9", "3fff:f:0:f7f0::", "3fff:a::1", "3fff:a::2", p.Embed(netip.MustParseAddr("9.9.9.9")).String())
 			f.out6 = nil
