@@ -73,6 +73,19 @@ func Speed(r Result) float64 {
 	return r.Mbps
 }
 
+// Mean makes one result of two runs of the same work: the mean of their
+// speeds, the sum of what they carried and what it cost.
+func Mean(a, b Result) Result {
+	a.Mbps, a.Kpps, a.SentKpps = (a.Mbps+b.Mbps)/2, (a.Kpps+b.Kpps)/2, (a.SentKpps+b.SentKpps)/2
+	a.TranslatorCPU += b.TranslatorCPU
+	a.MachineCPU += b.MachineCPU
+	a.Seconds += b.Seconds
+	a.Bytes += b.Bytes
+	a.Packets += b.Packets
+	a.Retransmits += b.Retransmits
+	return a
+}
+
 // TranslatorCost is the translator's own CPU: ms per GB for TCP, ns per
 // delivered packet for UDP.
 func TranslatorCost(r Result) float64 {

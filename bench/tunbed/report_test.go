@@ -31,3 +31,12 @@ func TestTable(t *testing.T) {
 		t.Errorf("CSV: %v\n%s", err, b.String())
 	}
 }
+
+func TestMean(t *testing.T) {
+	four := Result{Work: "udp18", Kpps: 300, Mbps: 30, SentKpps: 310, Packets: 600e3, Bytes: 10e6, Seconds: 2, MachineCPU: 4 * time.Second}
+	six := Result{Work: "udp18", Kpps: 100, Mbps: 10, SentKpps: 110, Packets: 200e3, Bytes: 30e6, Seconds: 2, MachineCPU: 2 * time.Second, Retransmits: 3}
+	want := Result{Work: "udp18", Kpps: 200, Mbps: 20, SentKpps: 210, Packets: 800e3, Bytes: 40e6, Seconds: 4, MachineCPU: 6 * time.Second, Retransmits: 3}
+	if m := Mean(four, six); m != want {
+		t.Errorf("Mean = %+v", m)
+	}
+}

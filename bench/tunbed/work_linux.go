@@ -43,13 +43,15 @@ func (b *Bed) offloads(w Work) error {
 		if w.GRO {
 			timeout, irqs = "50000", "10"
 		}
-		// Packets of one size as on a wire arrive as from one: a flow keeps to
-		// one processor, as network cards with several queues have it. Without
-		// that, sender and acknowledgements use both in turn, packets overtake
-		// each other, and TCP's retransmissions are what is measured.
+		// A stream's packets are handled by one processor, the last, as a
+		// network card with one queue has it. Without that, sender and
+		// acknowledgements use both in turn, packets of one size overtake each
+		// other, and TCP's retransmissions are what is measured; by the hash of
+		// the flow, which a translator changes, it would be chance who shares
+		// a processor with whom.
 		steering := "0"
-		if w.MTUSize {
-			steering = strconv.FormatUint(1<<min(runtime.NumCPU(), 32)-1, 16)
+		if w.Streams > 0 {
+			steering = strconv.FormatUint(1<<(min(runtime.NumCPU(), 32)-1), 16)
 		}
 		for file, value := range map[string]string{"gro_flush_timeout": timeout, "napi_defer_hard_irqs": irqs, "queues/rx-0/rps_cpus": steering} {
 			if _, err := b.Router.Run("sh", "-c", "echo "+value+" > /sys/class/net/"+dev+"/"+file); err != nil {
@@ -144,7 +146,7 @@ func udp(r *Result, w Work, from, to *netns.Namespace, addr string, length time.
 	if err != nil {
 		return err
 	}
-	receiver, err := start(to.Command(self, roleReceive, strconv.Itoa(port), strconv.Itoa(w.Payload)), "ready")
+	receiver, err := start(to.Command(self, roleReceive, strconv.Itoa(port), strconv.Itoa(w.Payload), strconv.FormatBool(w.Polled)), "ready")
 	if err != nil {
 		return err
 	}

@@ -158,7 +158,7 @@ func runTunbed(r *Report) error {
 		}
 		rows = append(rows, row)
 	}
-	r.Printf("Three network namespaces joined by veth pairs: client, router, server. Plain forwarding, in the faster of both families,\n" +
+	r.Printf("Three network namespaces joined by veth pairs: client, router, server. Plain forwarding, the mean of both families,\n" +
 		"is the line here. Best and median of the rounds, which take turns; processor time, the least of the rounds, in ms for\n" +
 		"each 10^9 bytes delivered (TCP) or ns for each packet delivered (UDP): the translator's own, and all of the machine's.\n")
 	r.Table([]string{"traffic", "translator", "best", "median", "of plain", "to Tayga", "own CPU", "all CPU"}, rows)
