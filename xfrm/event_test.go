@@ -63,7 +63,7 @@ func appendEvent(e Event) ([]byte, error) {
 			return nil, err
 		}
 		b, p = appendAttr(b, AttrSA, sizeSA)
-		if err := e.SA.put(p); err != nil {
+		if err := e.SA.put((*[sizeSA]byte)(p)); err != nil {
 			return nil, err
 		}
 		b, err := appendSAAttrs(b, &e.SA, nil)

@@ -106,7 +106,7 @@ func fieldOffsets(t *testing.T) map[string]int {
 		Replay: Replay{Window: 0x50, Form: ReplayLegacy}, Sel: Selector{Proto: 0x51},
 		Lifetime: Lifetime{SoftBytes: 0x5253545556575859}, Cur: Counters{Bytes: 0x5a5b5c5d5e5f6061}, Stats: Stats{ReplayWindow: 0x62636465}}
 	var q [sizeSA]byte
-	if err := s.put(q[:]); err != nil {
+	if err := s.put(&q); err != nil {
 		t.Fatal(err)
 	}
 	for name, pat := range map[string][]byte{"id": d4.AsSlice(), "saddr": s4.AsSlice(), "lft": ne.AppendUint64(nil, 0x5253545556575859),

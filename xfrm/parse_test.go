@@ -191,3 +191,86 @@ func TestParseLengths(t *testing.T) {
 		}
 	}
 }
+
+// TestUsualStates builds states with each field alone set, beside those of a
+// usual one, and compares the short way with the general one.
+func TestUsualStates(t *testing.T) {
+	usual := 0
+	check := func(s *SA) {
+		t.Helper()
+		b, err := AppendNewSA(make([]byte, 3, 4096), Header{FlagRequest, 1, 2}, s)
+		want, wantErr := appendSAAttrs(nil, s, nil)
+		if err != nil || wantErr != nil {
+			if err == nil { // while the fixed part may be refused when the attributes are not
+				t.Errorf("accepted, want %v", wantErr)
+			}
+			return
+		}
+		b = b[3:]
+		if got := b[sizeHeader+sizeSA:]; !bytes.Equal(got, want) || ne.Uint32(b) != uint32(len(b)) {
+			t.Errorf("%+v:\n got %x\nwant %x", s, got, want)
+		}
+		n := sizeHeader + sizeSA
+		if end := s.putUsual(make([]byte, 4096), n); end != 0 {
+			usual++
+			for room := range end {
+				if e := s.putUsual(make([]byte, room), n); e != 0 {
+					t.Errorf("%d octets in %d", e, room)
+				}
+			}
+		}
+		grown, err := AppendNewSA(nil, Header{FlagRequest, 1, 2}, s)
+		if err != nil || !bytes.Equal(grown, b) {
+			t.Errorf("without a buffer: %x, %v\nwant %x", grown, err, b)
+		}
+	}
+	var fields func(v reflect.Value, s *SA)
+	fields = func(v reflect.Value, s *SA) {
+		for i := range v.NumField() {
+			f := v.Field(i)
+			old := reflect.New(f.Type()).Elem()
+			old.Set(f)
+			fill(f)
+			if f.Type() == reflect.TypeFor[[]Attr]() {
+				f.SetLen(1)
+			}
+			check(s)
+			f.Set(old)
+			if f.Kind() == reflect.Struct && f.Type().PkgPath() == v.Type().PkgPath() {
+				fields(f, s)
+			}
+		}
+	}
+	for _, key := range []int{0, 1, 16, 19, 36, maxKey, maxKey + 1} {
+		for _, name := range []string{"", "x", "rfc4106(gcm(aes))", strings.Repeat("n", 63), strings.Repeat("n", 64)} {
+			s := plainSA(t)
+			s.AEAD.Name, s.AEAD.Key, s.IfID = name, bytes.Repeat([]byte{0xa5}, key), 9
+			if key <= 36 && len(name) <= 63 {
+				fields(reflect.ValueOf(s).Elem(), s)
+			}
+			check(s)
+			s.Mark = Mark{}
+			check(s)
+			s.IfID = 0
+			check(s)
+		}
+	}
+	if usual < 100 {
+		t.Errorf("only %d states went the short way", usual)
+	}
+}
+
+// TestPutAddr holds putWhole against the methods of an address.
+func TestPutAddr(t *testing.T) {
+	for _, a := range []netip.Addr{{}, netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("255.254.253.252"), netip.IPv4Unspecified(), netip.IPv6Unspecified(),
+		netip.MustParseAddr("fe80::1%eth0"), netip.MustParseAddr("102:304:506:708:90a:b0c:d0e:f10"), netip.MustParseAddr("::ffff:1.2.3.4"),
+		netip.MustParseAddr("8000::"), netip.MustParseAddr("::1")} {
+		var want [16]byte
+		copy(want[:], a.WithZone("").AsSlice())
+		got := [16]byte(bytes.Repeat([]byte{0xa5}, 16))
+		putWhole(&got, &a)
+		if got != want {
+			t.Errorf("%v: %x, want %x", a, got, want)
+		}
+	}
+}

@@ -113,7 +113,7 @@ func (p *Policy) put(b []byte) error {
 	if err := p.Sel.put(b); err != nil {
 		return &FormatError{Field: "selector", Err: err}
 	}
-	p.Lifetime.put(b[polLft:])
+	p.Lifetime.put((*[sizeLftCfg]byte)(b[polLft:]))
 	p.Cur.put(b[polCur:])
 	ne.PutUint32(b[polPriority:], p.Priority)
 	ne.PutUint32(b[polIndex:], p.Index)

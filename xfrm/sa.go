@@ -1,6 +1,7 @@
 package xfrm
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 )
@@ -78,38 +79,136 @@ func AppendNewSA(b []byte, h Header, s *SA) ([]byte, error) { return appendSA(b,
 // AppendUpdSA appends a request to replace the state or to fill a larval one.
 func AppendUpdSA(b []byte, h Header, s *SA) ([]byte, error) { return appendSA(b, UpdSA, h, s, nil) }
 
+// appendSA appends a message whose fixed part is a state. order is that of
+// the algorithms, encapsulation, care-of address and label, which iproute2
+// writes in the order in which a command names them; nil is this package's
+// own.
+func appendSA(b []byte, t MsgType, h Header, s *SA, order []AttrType) ([]byte, error) {
+	start, n, end := len(b), sizeHeader+fixed[t-NewSA], 0
+	w := b[start:cap(b)]
+	if order == nil {
+		end = s.putUsual(w, n)
+	}
+	if end == 0 {
+		b = slices.Grow(b, n+s.bound())
+		w = b[start : start+n]
+	}
+	p := (*[sizeHeader + sizeSA]byte)(w)
+	ne.PutUint32(p[:], uint32(end))
+	ne.PutUint16(p[4:], uint16(t))
+	ne.PutUint16(p[6:], h.Flags)
+	ne.PutUint32(p[8:], h.Seq)
+	ne.PutUint32(p[12:], h.PortID)
+	if n > len(p) {
+		clear(w[len(p):n])
+	}
+	if err := s.put((*[sizeSA]byte)(p[sizeHeader:])); err != nil {
+		return b, typed(err, t)
+	}
+	if end != 0 {
+		return b[:start+end], nil
+	}
+	b, err := appendSAAttrs(b[:start+n], s, order)
+	if err != nil {
+		return b[:start], typed(err, t)
+	}
+	return finish(b, start), nil
+}
+
+// bit is 1 for true, without a branch.
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// putUsual writes the attributes of a state that has no others than AEAD, Mark
+// and IfID, as most have, to offset i of w and returns where they end. It
+// returns 0 if the state may have others, if there is no room, and for what is
+// to be refused. It reads all before it writes: a processor takes a read for
+// one of what was just written if both are at the same place of a page.
+func (s *SA) putUsual(w []byte, i int) int {
+	r, o := &s.Replay, &s.IPTFS
+	some := len(s.Auth.Name) | len(s.Cipher.Name) | len(s.Comp.Name) | len(s.SecCtx.Text) | len(r.Bitmap) | len(s.Other) |
+		int(s.Encap.Type) | int(s.SecCtx.DOI) | int(s.SecCtx.Alg) | int(s.Dir) |
+		bit(s.Offload.Set) | bit(s.PCPU.Set) | bit(s.MTimer.Set) | bit(s.ReplayThresh.Set) | bit(s.ETimerThresh.Set) |
+		bit(o.DropMicros.Set) | bit(o.ReorderWin.Set) | bit(o.DontFragment) | bit(o.InitMicros.Set) | bit(o.MaxQueue.Set) | bit(o.PacketSize.Set)
+	more := r.Seq | r.OSeq | uint32(s.ExtraFlags) | s.SetMark.Value | s.SetMark.Mask | s.TFCPad | s.NATKeepalive
+	if some != 0 || more != 0 || s.CoA.IsValid() || r.extended(s.Flags) {
+		return 0
+	}
+	name, key, icv, mark, ifID := s.AEAD.Name, s.AEAD.Key, s.AEAD.ICVBits, s.Mark, s.IfID
+	if uint(len(name)-1) > 62 || uint(len(key)-1) > maxKey-1 || len(w) < i+4+sizeAlgoAuth+align(len(key))+12+8 {
+		return 0
+	}
+	p := w[i : i+4+sizeAlgoAuth : i+4+sizeAlgoAuth]
+	putAttrHeader((*[4]byte)(p), AttrAEAD, len(p)+len(key))
+	*(*[64]byte)(p[4:]) = [64]byte{}
+	copy(p[4:68], name)
+	ne.PutUint32(p[68:], uint32(len(key))*8)
+	ne.PutUint32(p[72:], icv)
+	i += len(p)
+	k := w[i : i+align(len(key))]
+	ne.PutUint32(k[len(k)-4:], 0) // padding
+	copy(k, key)
+	i += len(k)
+	if mark.Value|mark.Mask != 0 {
+		p := w[i : i+12 : i+12]
+		putAttrHeader((*[4]byte)(p), AttrMark, 12)
+		ne.PutUint32(p[4:], mark.Value)
+		ne.PutUint32(p[8:], mark.Mask)
+		i += 12
+	}
+	if ifID != 0 {
+		p := w[i : i+8 : i+8]
+		putAttrHeader((*[4]byte)(p), AttrIfID, 8)
+		ne.PutUint32(p[4:], ifID)
+		i += 8
+	}
+	return i
+}
+
 // put writes struct xfrm_usersa_info, every octet once: stores are what
 // building a message is bound by.
-func (s *SA) put(b []byte) error {
-	p := (*[sizeSA]byte)(b)
+func (s *SA) put(p *[sizeSA]byte) error {
 	f := familyOf(s.Dst)
 	if c := familyOf(s.Src); c != f || f == Unspec {
 		switch {
 		case c == Unspec && f == Unspec:
-			return &FormatError{Field: "address", Err: ErrMissing}
+			return fieldError("address", ErrMissing)
 		case f == Unspec:
 			f = c
 		case c != Unspec:
-			return &FormatError{Field: "address", Err: ErrFamily}
+			return fieldError("address", ErrFamily)
 		}
 	}
-	*(*[sizeSelector]byte)(p[:]) = [sizeSelector]byte{}
-	if err := s.Sel.put(p[:]); err != nil {
-		return &FormatError{Field: "selector", Err: err}
+	e := &s.Sel
+	ports := uint64(e.SrcPort.Value) | uint64(e.SrcPort.Mask) | uint64(e.DstPort.Value) | uint64(e.DstPort.Mask)
+	if ports|uint64(e.Proto)|uint64(uint32(e.IfIndex))|uint64(e.UID) == 0 && !e.Dst.Addr().IsValid() && !e.Src.Addr().IsValid() {
+		*(*[sizeSelector]byte)(p[:]) = [sizeSelector]byte{}
+		ne.PutUint16(p[40:], uint16(e.Family))
+	} else if err := e.put(p[:]); err != nil {
+		return fieldError("selector", err)
 	}
-	putWhole((*[16]byte)(p[saID:]), s.Dst)
+	putWhole((*[16]byte)(p[saID:]), &s.Dst)
 	be.PutUint32(p[saID+16:], s.SPI)
-	be.PutUint32(p[saID+20:], uint32(s.Proto)<<24)
-	putWhole((*[16]byte)(p[saSrc:]), s.Src)
-	l := &s.Lifetime
-	ne.PutUint64(p[saLft:], limit(l.SoftBytes))
-	ne.PutUint64(p[saLft+8:], limit(l.HardBytes))
-	ne.PutUint64(p[saLft+16:], limit(l.SoftPackets))
-	ne.PutUint64(p[saLft+24:], limit(l.HardPackets))
-	ne.PutUint64(p[saLft+32:], l.SoftAddSeconds)
-	ne.PutUint64(p[saLft+40:], l.HardAddSeconds)
-	ne.PutUint64(p[saLft+48:], l.SoftUseSeconds)
-	ne.PutUint64(p[saLft+56:], l.HardUseSeconds)
+	ne.PutUint32(p[saID+20:], 0)
+	p[saID+20] = byte(s.Proto)
+	putWhole((*[16]byte)(p[saSrc:]), &s.Src)
+	t := &s.Lifetime
+	if t.SoftBytes|t.HardBytes|t.SoftPackets|t.HardPackets == NoLimit {
+		ne.PutUint64(p[saLft:], math.MaxUint64)
+		ne.PutUint64(p[saLft+8:], math.MaxUint64)
+		ne.PutUint64(p[saLft+16:], math.MaxUint64)
+		ne.PutUint64(p[saLft+24:], math.MaxUint64)
+	} else {
+		t.putLimits((*[32]byte)(p[saLft:]))
+	}
+	ne.PutUint64(p[saLft+32:], t.SoftAddSeconds)
+	ne.PutUint64(p[saLft+40:], t.HardAddSeconds)
+	ne.PutUint64(p[saLft+48:], t.SoftUseSeconds)
+	ne.PutUint64(p[saLft+56:], t.HardUseSeconds)
 	ne.PutUint64(p[saCur:], s.Cur.Bytes)
 	ne.PutUint64(p[saCur+8:], s.Cur.Packets)
 	ne.PutUint64(p[saCur+16:], s.Cur.AddTime)
@@ -125,34 +224,12 @@ func (s *SA) put(b []byte) error {
 		w = s.Replay.Window
 	}
 	if w > 255 {
-		return &FormatError{Field: "replay window", Err: ErrRange}
+		return fieldError("replay window", ErrRange)
 	}
-	be.PutUint16(p[saMode:], uint16(s.Mode)<<8|uint16(w)) // the window follows the mode
-	const flagsAndPad = sizeSA - saFlags                  // 4 or 8
-	be.PutUint32(p[saFlags:], uint32(s.Flags)<<24)
-	if flagsAndPad > 4 {
-		be.PutUint32(p[sizeSA-4:], 0)
-	}
+	p[saMode], p[saWindow] = byte(s.Mode), byte(w)
+	clear(p[saFlags:]) // 4 octets or 8
+	p[saFlags] = byte(s.Flags)
 	return nil
-}
-
-// appendSA appends a message whose fixed part is a state. order is that of
-// the algorithms, encapsulation, care-of address and label, which iproute2
-// writes in the order in which a command names them; nil is this package's
-// own.
-func appendSA(b []byte, t MsgType, h Header, s *SA, order []AttrType) ([]byte, error) {
-	start := len(b)
-	b = slices.Grow(b, sizeHeader+sizeExpire+8+s.bound())
-	b, p := beginRaw(b, t, h, fixed[t-NewSA])
-	clear(p[sizeSA:])
-	if err := s.put(p); err != nil {
-		return b[:start], typed(err, t)
-	}
-	b, err := appendSAAttrs(b, s, order)
-	if err != nil {
-		return b[:start], typed(err, t)
-	}
-	return finish(b, start), nil
 }
 
 // bound is at least what the attributes take, Other left out.

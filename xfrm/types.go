@@ -53,7 +53,7 @@ func (s *Selector) EffectiveFamily() Family {
 	return familyOf(s.Src.Addr())
 }
 
-// put writes struct xfrm_selector.
+// put writes struct xfrm_selector, every octet of it.
 func (s *Selector) put(p []byte) error {
 	p = p[:sizeSelector]
 	d, c := familyOf(s.Dst.Addr()), familyOf(s.Src.Addr())
@@ -63,22 +63,25 @@ func (s *Selector) put(p []byte) error {
 			f = c
 		}
 	}
+	if d != Unspec && d != f || c != Unspec && c != f {
+		return ErrFamily
+	}
+	dst, src := s.Dst.Addr(), s.Src.Addr()
+	putWhole((*[16]byte)(p[0:]), &dst)
+	putWhole((*[16]byte)(p[16:]), &src)
+	be.PutUint16(p[32:], s.DstPort.Value)
+	be.PutUint16(p[34:], s.DstPort.Mask)
+	be.PutUint16(p[36:], s.SrcPort.Value)
+	be.PutUint16(p[38:], s.SrcPort.Mask)
+	ne.PutUint16(p[40:], uint16(f))
+	p[42], p[43] = 0, 0
 	if d != Unspec {
-		if d != f {
-			return ErrFamily
-		}
-		putAddr(p[0:], s.Dst.Addr())
 		p[42] = bits(s.Dst)
 	}
 	if c != Unspec {
-		if c != f {
-			return ErrFamily
-		}
-		putAddr(p[16:], s.Src.Addr())
 		p[43] = bits(s.Src)
 	}
-	be.PutUint64(p[32:], uint64(s.DstPort.Value)<<48|uint64(s.DstPort.Mask)<<32|uint64(s.SrcPort.Value)<<16|uint64(s.SrcPort.Mask))
-	ne.PutUint16(p[40:], uint16(f))
+	ne.PutUint32(p[44:], 0)
 	p[44] = s.Proto
 	ne.PutUint32(p[48:], uint32(s.IfIndex))
 	ne.PutUint32(p[52:], s.UID)
@@ -168,16 +171,19 @@ func limit(v uint64) uint64 {
 	return v
 }
 
-func (l *Lifetime) put(p []byte) {
-	p = p[:sizeLftCfg]
-	ne.PutUint64(p[0:], limit(l.SoftBytes))
-	ne.PutUint64(p[8:], limit(l.HardBytes))
-	ne.PutUint64(p[16:], limit(l.SoftPackets))
-	ne.PutUint64(p[24:], limit(l.HardPackets))
+func (l *Lifetime) put(p *[sizeLftCfg]byte) {
+	l.putLimits((*[32]byte)(p[:]))
 	ne.PutUint64(p[32:], l.SoftAddSeconds)
 	ne.PutUint64(p[40:], l.HardAddSeconds)
 	ne.PutUint64(p[48:], l.SoftUseSeconds)
 	ne.PutUint64(p[56:], l.HardUseSeconds)
+}
+
+func (l *Lifetime) putLimits(p *[32]byte) {
+	ne.PutUint64(p[0:], limit(l.SoftBytes))
+	ne.PutUint64(p[8:], limit(l.HardBytes))
+	ne.PutUint64(p[16:], limit(l.SoftPackets))
+	ne.PutUint64(p[24:], limit(l.HardPackets))
 }
 
 func (l *Lifetime) get(p *[sizeLftCfg]byte) {

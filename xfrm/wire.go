@@ -162,22 +162,6 @@ func begin(b []byte, t MsgType, h Header, n int) (all, body []byte) {
 	return b, p[sizeHeader:]
 }
 
-// beginRaw is begin for callers that clear the fixed part.
-func beginRaw(b []byte, t MsgType, h Header, n int) (all, body []byte) {
-	l := len(b)
-	if cap(b)-l < sizeHeader+n {
-		b = slices.Grow(b, sizeHeader+n)
-	}
-	b = b[:l+sizeHeader+n]
-	p := b[l:]
-	ne.PutUint32(p, 0)
-	ne.PutUint16(p[4:], uint16(t))
-	ne.PutUint16(p[6:], h.Flags)
-	ne.PutUint32(p[8:], h.Seq)
-	ne.PutUint32(p[12:], h.PortID)
-	return b, p[sizeHeader:]
-}
-
 // finish writes the length of the message that starts at offset start.
 func finish(b []byte, start int) []byte {
 	ne.PutUint32(b[start:], uint32(len(b)-start))
@@ -257,14 +241,6 @@ func putAddr(p []byte, a netip.Addr) {
 	// AppendBinary is the way without a detour through an array, which costs a
 	// stall. The capacity keeps a zone out.
 	_, _ = a.AppendBinary(p[:0:min(len(p), 16)])
-}
-
-// putWhole is putAddr for memory that was not cleared.
-func putWhole(p *[16]byte, a netip.Addr) {
-	if !a.Is6() {
-		*p = [16]byte{}
-	}
-	_, _ = a.AppendBinary(p[:0])
 }
 
 // getAddr reads an address of a known family. The family alone decides,
