@@ -10,7 +10,7 @@ const batch = 32
 
 // wide is how many lookups at most go through the stages together where
 // vectors help.
-const wide = 64
+const wide = 128
 
 // codesOf looks up addresses and returns how many have a code that is not 0.
 func (p *part) codesOf(keys []Key, codes []uint32) int {
@@ -43,7 +43,7 @@ func (p *part) codesOf(keys []Key, codes []uint32) int {
 
 // codesWide is codesOf for a multiple of 16 addresses, at most wide.
 func (p *part) codesWide(keys []Key, codes []uint32) int {
-	var deep uint64
+	var deep [wide / 64]uint64
 	var zeros, odd int
 	if p.dense {
 		zeros, odd = wideDense(&p.index, &keys[0], &codes[0], len(keys), p.answers, &deep)
@@ -55,7 +55,7 @@ func (p *part) codesWide(keys []Key, codes []uint32) int {
 	}
 	found := 0
 	for i, c := range codes {
-		if deep>>i&1 != 0 {
+		if deep[i/64]>>(i%64)&1 != 0 {
 			c = p.deep(c, keys[i].Hi, keys[i].Lo, 2)
 		} else if c > p.maxCode {
 			c = p.deep(p.linkOf(c), keys[i].Hi, keys[i].Lo, 3)

@@ -22,17 +22,17 @@ func asmFirst(x *index, hi uint64) uint64
 func wideFirst(x *index, hi uint64) uint64
 
 // The frames of what follows have four words for each lookup.
-const _ = uint(1024 - 4*4*wide)
+const _ = uint(2048 - 4*4*wide)
 
 // wideCompact and wideDense look up n addresses, a multiple of 16 and at most
 // [wide]: pureFirst of all. They count the codes that are 0 and those above the
 // limit; bits in deep tell which are none but references.
 //
 //go:noescape
-func wideCompact(x *index, keys *Key, codes *uint32, n int, limit uint32, deep *uint64) (zeros, odd int)
+func wideCompact(x *index, keys *Key, codes *uint32, n int, limit uint32, deep *[wide / 64]uint64) (zeros, odd int)
 
 //go:noescape
-func wideDense(x *index, keys *Key, codes *uint32, n int, limit uint32, deep *uint64) (zeros, odd int)
+func wideDense(x *index, keys *Key, codes *uint32, n int, limit uint32, deep *[wide / 64]uint64) (zeros, odd int)
 
 // The stages of a batch; see batch.go.
 //

@@ -22,6 +22,8 @@ func (x *index) tablesBatch(keys *[batch]Key, refs *[batch]uint32, which *[batch
 	x.pureTables(keys, refs, which, n)
 }
 
-func wideCompact(*index, *Key, *uint32, int, uint32, *uint64) (zeros, odd int) { return 0, 0 }
+func wideCompact(*index, *Key, *uint32, int, uint32, *[wide / 64]uint64) (zeros, odd int) {
+	return 0, 0
+}
 
-func wideDense(*index, *Key, *uint32, int, uint32, *uint64) (zeros, odd int) { return 0, 0 }
+func wideDense(*index, *Key, *uint32, int, uint32, *[wide / 64]uint64) (zeros, odd int) { return 0, 0 }

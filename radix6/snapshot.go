@@ -1,6 +1,7 @@
 package radix6
 
 import (
+	"math/bits"
 	"net/netip"
 )
 
@@ -247,40 +248,52 @@ func (s *Snapshot[V]) LookupCodes(keys []Key, codes []uint32) int {
 func (s *Snapshot[V]) LookupBatch(dst []netip.Addr, vs []V, oks []bool) int {
 	n := min(len(dst), len(vs), len(oks))
 	found := 0
-	var keys [wide]Key
-	var codes [wide]uint32
-	for at := 0; at < n; at += wide {
-		part := dst[at:min(at+wide, n)]
-		other := uint64(0) // bit i: not IPv6
-		if s.words {
-			for i, a := range part {
-				hi, lo := addrWords(a)
-				keys[i&(wide-1)] = Key{hi, lo}
-				if !a.Is6() {
-					other |= 1 << i
-				}
-			}
-		} else {
-			for i, a := range part {
-				hi, lo, ok := addrKey(a)
-				keys[i&(wide-1)] = Key{hi, lo}
-				if !ok {
-					other |= 1 << i
-				}
+	const some = 64 // at a time
+	var (
+		keys  [some]Key
+		codes [some]uint32
+	)
+	for at := 0; at < n; at += some {
+		m := min(some, n-at)
+		other := s.keysOf(dst[at:at+m], &keys)
+		found += s.codesOf(keys[:m], codes[:m])
+		for ; other != 0; other &= other - 1 {
+			if i := bits.TrailingZeros64(other); codes[i] != 0 {
+				codes[i] = 0
+				found--
 			}
 		}
-		s.codesOf(keys[:len(part)], codes[:len(part)])
-		for i := range part {
-			c := codes[i&(wide-1)]
-			if other>>i&1 != 0 {
-				c = 0
-			}
-			v, ok := s.Value(c)
-			vs[at+i], oks[at+i] = v, ok
-			if ok {
-				found++
-			}
+		vs, oks := vs[at:at+m], oks[at:at+m]
+		for i, c := range codes[:m] {
+			vs[i], oks[i] = s.Value(c)
 		}
 	}
 	return found
+}
+
+// keysOf returns addresses as words, and a bit for each that is not IPv6.
+func (s *Snapshot[V]) keysOf(dst []netip.Addr, keys *[64]Key) (other uint64) {
+	if s.words {
+		return wordsOf(dst, keys)
+	}
+	for i, a := range dst {
+		hi, lo, ok := addrKey(a)
+		keys[i&63] = Key{hi, lo}
+		if !ok {
+			other |= 1 << i
+		}
+	}
+	return other
+}
+
+// wordsOf is keysOf where addrWords may be asked.
+func wordsOf(dst []netip.Addr, keys *[64]Key) (other uint64) {
+	for i := range dst {
+		hi, lo := addrWords(dst[i])
+		keys[i&63] = Key{hi, lo}
+		if !dst[i].Is6() {
+			other |= 1 << i
+		}
+	}
+	return other
 }

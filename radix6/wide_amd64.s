@@ -297,8 +297,8 @@ results: \
 	MOVQ R12, zeros+48(FP); \
 	MOVQ R13, odd+56(FP)
 
-// func wideCompact(x *index, keys *Key, codes *uint32, n int, limit uint32, deep *uint64) (zeros, odd int)
-TEXT ·wideCompact(SB), 0, $1024-64
+// func wideCompact(x *index, keys *Key, codes *uint32, n int, limit uint32, deep *[wide / 64]uint64) (zeros, odd int)
+TEXT ·wideCompact(SB), 0, $2048-64
 	PREPARE
 	// Lower cells of the second digit: their offsets in W0, the inverse of the
 	// places in W1.
@@ -440,8 +440,8 @@ upperNext:
 	MOVQ keys+8(FP), BX
 	JMP cellsNext
 
-// func wideDense(x *index, keys *Key, codes *uint32, n int, limit uint32, deep *uint64) (zeros, odd int)
-TEXT ·wideDense(SB), 0, $1024-64
+// func wideDense(x *index, keys *Key, codes *uint32, n int, limit uint32, deep *[wide / 64]uint64) (zeros, odd int)
+TEXT ·wideDense(SB), 0, $2048-64
 	PREPARE
 	MOVQ index_top(AX), SI
 	MOVQ index_refs(AX), R11
@@ -455,14 +455,28 @@ refs:
 	VPSRLD $16, Z18, Z18
 	VPANDD Z20, Z18, Z18
 	VPADDD Z19, Z18, Z18
-	VPXORD Z20, Z20, Z20
-	KXNORW K1, K1, K1
-	VPGATHERDD (R11)(Z18*4), K1, Z20
-	VMOVDQU32 Z20, (DI)(CX*4)
+	VMOVDQU32 Z18, W0(CX)
 	ADDQ $256, R9
 	ADDQ $16, CX
 	CMPQ CX, R8
 	JLO refs
+	XORL CX, CX
+load:
+	MOVL w-(4*ARRAY)+0(SP)(CX*4), R9
+	MOVL w-(4*ARRAY)+4(SP)(CX*4), R10
+	MOVL w-(4*ARRAY)+8(SP)(CX*4), R12
+	MOVL w-(4*ARRAY)+12(SP)(CX*4), R13
+	MOVL (R11)(R9*4), R9
+	MOVL (R11)(R10*4), R10
+	MOVL (R11)(R12*4), R12
+	MOVL (R11)(R13*4), R13
+	MOVL R9, 0(DI)(CX*4)
+	MOVL R10, 4(DI)(CX*4)
+	MOVL R12, 8(DI)(CX*4)
+	MOVL R13, 12(DI)(CX*4)
+	ADDQ $4, CX
+	CMPQ CX, R8
+	JLO load
 
 	MOVQ deep+40(FP), SI
 	MOVQ BX, R9
