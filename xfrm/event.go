@@ -198,7 +198,7 @@ func (a *Acquire) Parse(m Message) error {
 	if a.Sel.Family == Unspec {
 		return &FormatError{Type: m.Type, Field: "selector", Err: ErrFamily}
 	}
-	if err := a.Policy.parse(d[96:], rest); err != nil {
+	if err := a.Policy.parse((*[sizePolicy]byte)(d[96:]), rest); err != nil {
 		return typed(err, m.Type)
 	}
 	a.Dst, a.Src = getAddr(d, a.Sel.Family), getAddr(d[24:], a.Sel.Family)
@@ -286,7 +286,7 @@ func (e *PolExpire) Parse(m Message) error {
 		return err
 	}
 	e.Hard = m.Body[sizePolicy] != 0
-	return typed(e.Policy.parse(m.Body, rest), MsgPolExpire)
+	return typed(e.Policy.parse((*[sizePolicy]byte)(m.Body), rest), MsgPolExpire)
 }
 
 // AsyncEvent is the replay state and current lifetime of a state, for a

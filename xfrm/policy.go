@@ -52,13 +52,18 @@ func (t *Template) put(p []byte, fallback Family) error {
 	return nil
 }
 
-func (t *Template) get(p []byte) error {
-	p = p[:sizeTmpl]
+func (t *Template) get(p *[sizeTmpl]byte) error {
 	f := Family(ne.Uint16(p[24:]))
-	if f != IPv4 && f != IPv6 && f != Unspec {
+	switch f {
+	case IPv4:
+		t.Dst, t.Src = netip.AddrFrom4([4]byte(p[0:])), netip.AddrFrom4([4]byte(p[28:]))
+	case IPv6:
+		t.Dst, t.Src = netip.AddrFrom16([16]byte(p[0:])), netip.AddrFrom16([16]byte(p[28:]))
+	case Unspec:
+		t.Dst, t.Src = netip.Addr{}, netip.Addr{}
+	default:
 		return ErrFamily
 	}
-	t.Dst, t.Src = getAddr(p, f), getAddr(p[28:], f)
 	t.SPI = be.Uint32(p[16:])
 	t.Proto = Proto(p[20])
 	t.Family = f
@@ -123,7 +128,7 @@ func (p *Policy) put(b []byte) error {
 
 func (p *Policy) get(b *[sizePolicy]byte) error {
 	if err := p.Sel.get((*[sizeSelector]byte)(b[:]), Unspec); err != nil {
-		return &FormatError{Field: "selector", Err: err}
+		return fieldError("selector", err)
 	}
 	p.Lifetime.get((*[sizeLftCfg]byte)(b[polLft:]))
 	p.Cur.get((*[sizeLftCur]byte)(b[polCur:]))
@@ -165,7 +170,7 @@ func getTemplates(d []byte, ts []Template) ([]Template, error) {
 	}
 	ts = ts[:n]
 	for i := range ts {
-		if err := ts[i].get(d[sizeTmpl*i:]); err != nil {
+		if err := ts[i].get((*[sizeTmpl]byte)(d[sizeTmpl*i : sizeTmpl*(i+1)])); err != nil {
 			return ts[:0], &FormatError{Attr: AttrTemplate, Field: "family", Err: err}
 		}
 	}
@@ -222,12 +227,6 @@ func appendPolicy(b []byte, t MsgType, h Header, p *Policy, withType bool, tail 
 
 var policyOrder = []AttrType{AttrTemplate, AttrMark, AttrSecCtx, AttrIfID, AttrOffload}
 
-func (p *Policy) reset() {
-	templates, other, ctx := p.Templates, p.Other, p.SecCtx.Text
-	*p = Policy{Templates: templates[:0], Other: other[:0]}
-	p.SecCtx.Text = ctx
-}
-
 // Parse reads a NEWPOLICY or UPDPOLICY message, or the DELPOLICY notification
 // of the kernel, into the policy. Everything is overwritten. It allocates
 // only where the memory of the policy's slices does not suffice. The error is
@@ -235,11 +234,13 @@ func (p *Policy) reset() {
 func (p *Policy) Parse(m Message) error {
 	switch m.Type {
 	case NewPolicy, UpdPolicy:
-		rest, err := m.attrs(m.Type)
-		if err != nil {
-			return err
+		if len(m.Body) < sizePolicy {
+			return typed(fieldError("fixed part", ErrShort), m.Type)
 		}
-		return typed(p.parse(m.Body, rest), m.Type)
+		if err := p.parse((*[sizePolicy]byte)(m.Body), m.Body[sizePolicy:]); err != nil {
+			return typed(err, m.Type)
+		}
+		return nil
 	case DelPolicy:
 		rest, err := m.attrs(DelPolicy)
 		if err != nil {
@@ -254,7 +255,7 @@ func (p *Policy) Parse(m Message) error {
 				if len(d) < sizePolicy {
 					return &FormatError{Type: DelPolicy, Attr: t, Err: ErrShort}
 				}
-				return typed(p.parse(d, rest), DelPolicy)
+				return typed(p.parse((*[sizePolicy]byte)(d), rest), DelPolicy)
 			}
 			b = b[n:]
 		}
@@ -263,25 +264,33 @@ func (p *Policy) Parse(m Message) error {
 	return &FormatError{Type: m.Type, Err: ErrType}
 }
 
-func (p *Policy) parse(fixedPart, b []byte) error {
-	p.reset()
-	if err := p.get((*[sizePolicy]byte)(fixedPart)); err != nil {
+func (p *Policy) parse(fixedPart *[sizePolicy]byte, b []byte) error {
+	if err := p.get(fixedPart); err != nil {
 		return err
 	}
+	p.Type, p.Mark, p.IfID, p.Offload = 0, Mark{}, 0, Opt[Offload]{}
+	p.SecCtx.DOI, p.SecCtx.Alg = 0, 0
+	p.Templates, p.Other = p.Templates[:0], p.Other[:0]
 	ctx := false
-	for len(b) >= 4 {
-		t, d, n := nextAttr(b)
-		if n == 0 {
-			return &FormatError{Attr: t, Err: ErrLength}
+	for i := 0; i <= len(b)-4; {
+		h := b[i : i+4 : i+4]
+		l, t := int(ne.Uint16(h)), AttrType(ne.Uint16(h[2:])&attrTypeMask)
+		if l < 4 || l > len(b)-i {
+			return attrError(t, ErrLength)
 		}
-		b = b[n:]
-		if len(d) < int(minAttr(t)) {
-			return &FormatError{Attr: t, Err: ErrShort}
-		}
+		d := b[i+4 : i+l]
+		i += align(l)
 		var err error
+		if t == AttrTemplate { // the most frequent
+			if p.Templates, err = getTemplates(d, p.Templates); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(d) < int(minAttr(t)) {
+			return attrError(t, ErrShort)
+		}
 		switch t {
-		case AttrTemplate:
-			p.Templates, err = getTemplates(d, p.Templates)
 		case AttrPolicyType:
 			p.Type = PolicyType(d[0])
 		case AttrMark:
@@ -300,7 +309,7 @@ func (p *Policy) parse(fixedPart, b []byte) error {
 			return err
 		}
 	}
-	if !ctx {
+	if !ctx && p.SecCtx.Text != "" { // pointers cost more to write than to look at
 		p.SecCtx.Text = ""
 	}
 	return nil

@@ -89,12 +89,15 @@ func (p *printer) binary8(v uint8) {
 	}
 }
 
+// noAddr stands for an address of no family, as templates may have.
+const noAddr = "???"
+
 func (p *printer) addr(a netip.Addr, f Family) {
 	if !a.IsValid() {
 		a = zeroAddr(f)
 	}
 	if !a.IsValid() {
-		p.str("???")
+		p.str(noAddr)
 		return
 	}
 	if a.Is4In6() { // the C library prints ::ffff:192.0.2.1 like netip

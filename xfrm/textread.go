@@ -151,6 +151,9 @@ func (t *textReader) start(line string) {
 	} else if strings.IndexByte(line[4:4+f], '/') < 0 {
 		t.e = Entry{SA: new(SA), Line: t.n}
 		t.e.SA.Src, t.e.SA.Dst = t.pair()
+		if !t.e.SA.Dst.IsValid() { // a template may be without
+			t.fail(noAddr, "not an address")
+		}
 		t.end()
 	} else {
 		t.e = Entry{Policy: new(Policy), Line: t.n}
@@ -247,6 +250,9 @@ func (t *textReader) u32() uint32 { return uint32(t.num(32)) }
 
 func (t *textReader) addr() netip.Addr {
 	w := t.next()
+	if w == noAddr {
+		return netip.Addr{}
+	}
 	a, err := netip.ParseAddr(w)
 	if err != nil || a.Zone() != "" {
 		t.fail(w, "not an address")
@@ -266,7 +272,7 @@ func (t *textReader) prefix() netip.Prefix {
 	return netip.PrefixFrom(addr, int(n))
 }
 
-// pair reads "src A dst B".
+// pair reads "src A dst B". An address without a family is written "???".
 func (t *textReader) pair() (src, dst netip.Addr) {
 	t.want("src")
 	src = t.addr()

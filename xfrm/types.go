@@ -187,7 +187,11 @@ func (l *Lifetime) putLimits(p *[32]byte) {
 }
 
 func (l *Lifetime) get(p *[sizeLftCfg]byte) {
-	l.getLimits((*[32]byte)(p[:]))
+	if ne.Uint64(p[0:])&ne.Uint64(p[8:])&ne.Uint64(p[16:])&ne.Uint64(p[24:]) == ZeroLimit { // as most are
+		l.SoftBytes, l.HardBytes, l.SoftPackets, l.HardPackets = 0, 0, 0, 0
+	} else {
+		l.getLimits((*[32]byte)(p[:]))
+	}
 	l.SoftAddSeconds = ne.Uint64(p[32:])
 	l.HardAddSeconds = ne.Uint64(p[40:])
 	l.SoftUseSeconds = ne.Uint64(p[48:])
