@@ -14,21 +14,62 @@ import (
 //
 // It costs a [Table], which the writers work on, and about 14 bytes per route
 // for what the readers see (with values of 4 bytes: 54 in all, for an Internet
-// table). An update of one route longer than /15 rebuilds and publishes one /16
-// and the three small nodes above it, and leaves the old ones as garbage, shorter
-// ones a /16 for each they cover; the default route costs nothing extra. Old
-// values live until the last reader that may see them is done: that is the
-// garbage collector's work.
+// table). An update of a route longer than /16 works out the answers for what
+// it covers and publishes a copy of that /16 with them, and of the three small
+// nodes above, leaving the old ones as garbage. Shorter routes cost a whole /16
+// for each that they cover, the default route nothing extra. Old values live
+// until the last reader that may see them is done: that is the garbage
+// collector's work.
 type Live[V any] struct {
 	now atomic.Pointer[View[V]]
 
-	mu    sync.Mutex
-	t     *Table[V]
-	log   journal[V]
-	dirty [1 << 16 / 64]uint64 // /16s that the update has changed
+	mu     sync.Mutex
+	t      *Table[V]
+	log    journal[V]
+	dirty  [1 << 16 / 64]uint64 // /16s that the update has changed
+	blocks []block              // what of them has changed, unless all of it may have
 	// Space for rebuilding a /16.
 	routes []codedRoute
 	runs   []run
+}
+
+// A block is the part of a /16 that an update has changed: the addresses of a
+// prefix of 17 to 24 bits. Of any more than a few blocks nobody keeps count.
+type block struct {
+	first uint32
+	slen  uint8
+}
+
+const maxBlocks = 8
+
+// add notes that a prefix of that suffix length has changed, and reports
+// whether it lies in a part of a /16 that can be noted.
+func (l *Live[V]) add(key uint32, slen uint8) bool {
+	n := block{key &^ 0xff, max(slen, 8)}
+	for i, b := range l.blocks {
+		if b.first>>16 == key>>16 {
+			// The least block around both.
+			n.slen = max(n.slen, b.slen, uint8(bits.Len32(n.first^b.first)))
+			n.first &^= suffixMask(n.slen)
+			l.blocks[i] = n
+			return n.slen < 16
+		}
+	}
+	if len(l.blocks) == maxBlocks {
+		return false
+	}
+	l.blocks = append(l.blocks, n)
+	return n.slen < 16
+}
+
+// changed returns what of a /16 has changed, false for all of it.
+func (l *Live[V]) changed(k uint32) (block, bool) {
+	for _, b := range l.blocks {
+		if b.first>>16 == k {
+			return b, true
+		}
+	}
+	return block{}, false
 }
 
 // A View is what a [Live] had at one moment. It never changes; lookups in it
@@ -203,8 +244,12 @@ func (l *Live[V]) commit() {
 	if len(l.log.ops) == 0 {
 		return
 	}
+	parts := true
 	for i := range l.log.ops {
 		r := &l.log.ops[i].r
+		if slen := r.slen(); parts && r.tos() == 0 && slen != 32 {
+			parts = slen < 16 && l.add(r.key, slen)
+		}
 		switch slen := r.slen(); {
 		case r.tos() != 0 || slen == 32: // not seen; read by publish in any case
 		case slen <= 16:
@@ -216,8 +261,12 @@ func (l *Live[V]) commit() {
 			}
 		}
 	}
+	if !parts {
+		l.blocks = l.blocks[:0]
+	}
 	next := *l.now.Load()
 	l.publish(&next)
+	l.blocks = l.blocks[:0]
 	l.end()
 }
 
@@ -259,7 +308,7 @@ func (l *Live[V]) refresh(old *slash4[V], dirty []uint64, base uint32) *slash4[V
 			for ; now != 0; now &= now - 1 {
 				at := bits.TrailingZeros64(now)
 				second := n<<4 | at
-				d[at] = l.rebuild(base|uint32(i<<6|second), g)
+				d[at] = l.rebuild(base|uint32(i<<6|second), d[at], g)
 				words[second>>6] &^= 1 << (second & 63)
 			}
 			g[n] = unlessEmpty(d)
@@ -310,20 +359,26 @@ func (l *Live[V]) uniform(k uint32, r run1[V], g *slash8[V]) *chunk[V] {
 }
 
 // rebuild makes the chunk of a /16 in a /8, nil if it has no routes but the
-// default.
-func (l *Live[V]) rebuild(k uint32, g *slash8[V]) *chunk[V] {
+// default. Of the old chunk it takes what has not changed.
+func (l *Live[V]) rebuild(k uint32, old *chunk[V], g *slash8[V]) *chunk[V] {
 	t := l.t
-	first := k << 16
+	// What has changed, its last address, and the longest suffix of a route
+	// within; what is around it are routes with longer ones.
+	first, last, within := k<<16, k<<16|0xffff, uint8(15)
+	b, part := l.changed(k)
+	if part = part && old != nil; part {
+		first, last, within = b.first, b.first|suffixMask(b.slen), b.slen
+	}
 	cover := t.walkSearch(first, func(i uint32) bool {
 		h := &t.hot[i]
-		return h.tos() == 0 && h.slen() >= 16 && h.slen() < 32
+		return h.tos() == 0 && h.slen() > within && h.slen() < 32
 	}, nil)
 	rs := l.routes[:0]
 	if cover != 0 {
-		rs = append(rs, codedRoute{first, cover, 16})
+		rs = append(rs, codedRoute{first, cover, within + 1})
 	}
-	for leaf := range t.each(first, first|0xffff) {
-		t.chain(leaf, 15, func(i uint32) bool {
+	for leaf := range t.each(first, last) {
+		t.chain(leaf, within, func(i uint32) bool {
 			h := &t.hot[i]
 			if n := len(rs); h.tos() == 0 && (n == 0 || rs[n-1].key != h.key || rs[n-1].slen != h.slen()) {
 				rs = append(rs, codedRoute{h.key, i, h.slen()})
@@ -338,32 +393,29 @@ func (l *Live[V]) rebuild(k uint32, g *slash8[V]) *chunk[V] {
 		}
 		return run1[V]{t.hot[code].val, t.hot[code].slen()}
 	}
-	switch {
-	case len(rs) == 0:
-		return nil
-	case len(rs) == 1 && cover != 0:
-		return l.uniform(k, answer(cover), g)
+	if !part {
+		switch {
+		case len(rs) == 0:
+			return nil
+		case len(rs) == 1 && cover != 0:
+			return l.uniform(k, answer(cover), g)
+		}
 	}
 
-	// The runs of this /16: the sweep is about all addresses, with 0 outside.
+	// The runs: the sweep is about all addresses, with 0 outside.
 	runs := sweep(l.runs[:0], rs, false)
 	l.runs = runs
-	c := &chunk[V]{}
-	before := uint32(0) // code that a /24 begins with unless a run begins there
-	var list [256]run1[V]
-	n := 0
-	mark := func(third uint8, r run1[V]) {
-		c.bits[third>>6] |= 1 << (third & 63)
-		list[n] = r
-		n++
+	m := chunkMaker[V]{c: &chunk[V]{}}
+	if part {
+		m.take(old, 0, int(first>>8&255))
 	}
+	before := uint32(0) // code that a /24 begins with unless a run begins there
 	i := 0
 	for i < len(runs) && runs[i].start < first {
 		i++
 	}
 	pending := true // the next /24 needs a run of its own even if nothing begins
-	for third := uint32(0); third < 256; {
-		at := first | third<<8
+	for at := first; ; {
 		j := i
 		for j < len(runs) && runs[j].start <= at|255 {
 			j++
@@ -371,38 +423,119 @@ func (l *Live[V]) rebuild(k uint32, g *slash8[V]) *chunk[V] {
 		switch {
 		case j == i:
 			if pending {
-				mark(uint8(third), answer(before))
+				m.mark(at, answer(before))
 			}
 			pending = false
 			// On to the /24 with the next run.
-			if i < len(runs) && runs[i].start <= first|0xffff {
-				third = runs[i].start >> 8 & 255
+			if i == len(runs) || runs[i].start > last {
+				at = last
 			} else {
-				third = 256
+				at = runs[i].start &^ 255
+				continue
 			}
-			continue
 		case j == i+1 && runs[i].start == at:
-			mark(uint8(third), answer(runs[i].code))
+			m.mark(at, answer(runs[i].code))
 			pending = false
 		default:
-			mark(uint8(third), run1[V]{slen: slenDeep})
-			d := deepRuns[V]{at: uint8(third), starts: make([]uint8, 0, j-i+1), runs: make([]run1[V], 0, j-i+1)}
+			d := deepRuns[V]{at: uint8(at >> 8), starts: make([]uint8, 0, j-i+1), runs: make([]run1[V], 0, j-i+1)}
 			if runs[i].start != at {
 				d.starts, d.runs = append(d.starts, 0), append(d.runs, answer(before))
 			}
 			for _, r := range runs[i:j] {
 				d.starts, d.runs = append(d.starts, uint8(r.start)), append(d.runs, answer(r.code))
 			}
-			c.deep = append(c.deep, d)
+			m.markDeep(d)
 			pending = true
 		}
-		before = runs[j-1].code
+		if j > i {
+			before = runs[j-1].code
+		}
 		i = j
-		third++
+		if at|255 == last {
+			break
+		}
+		at += 256
 	}
-	c.runs = append(make([]run1[V], 0, n), list[:n]...)
-	c.rank = ranks(c.bits)
-	return c
+	if part {
+		m.take(old, int(last>>8&255)+1, 256)
+		if m.n == 1 && m.present {
+			if m.list[0].slen == slenNone {
+				return nil
+			}
+			return l.uniform(k, m.list[0], g)
+		}
+	}
+	return m.done()
+}
+
+// A chunkMaker puts a chunk together from its first /24 to its last. Equal
+// answers become one run.
+type chunkMaker[V any] struct {
+	c       *chunk[V]
+	list    [256]run1[V]
+	n       int
+	present bool   // the next /24 may go on with the answer before it
+	at      uint32 // an address that has that answer
+}
+
+// mark says what the /24s from an address on answer.
+func (m *chunkMaker[V]) mark(at uint32, r run1[V]) {
+	// A route is known by its length, and by its addresses.
+	if m.present && m.list[m.n-1].slen == r.slen && (r.slen == slenNone || (at^m.at)&0xffff>>r.slen == 0) {
+		return
+	}
+	m.c.bits[at>>14&3] |= 1 << (at >> 8 & 63)
+	m.list[m.n] = r
+	m.n++
+	m.present, m.at = true, at
+}
+
+// markDeep says that a /24 has longer routes inside. Whatever follows it is a
+// run of its own.
+func (m *chunkMaker[V]) markDeep(d deepRuns[V]) {
+	m.c.bits[d.at>>6] |= 1 << (d.at & 63)
+	m.list[m.n] = run1[V]{slen: slenDeep}
+	m.n++
+	m.c.deep = append(m.c.deep, d)
+	m.present = false
+}
+
+// take takes the answers of the /24s from one up to before another out of an
+// older chunk.
+func (m *chunkMaker[V]) take(old *chunk[V], from, to int) {
+	if from >= to {
+		return
+	}
+	n := int(old.rank[from>>6] + uint16(bits.OnesCount64(old.bits[from>>6]<<(63-from&63))))
+	deep := 0
+	for deep < len(old.deep) && int(old.deep[deep].at) < from {
+		deep++
+	}
+	for third := from; third < to; {
+		if r := &old.runs[n]; r.slen != slenDeep {
+			m.mark(uint32(third)<<8, *r)
+		} else {
+			m.markDeep(old.deep[deep])
+			deep++
+		}
+		// On to the next run.
+		third++
+		for third < to {
+			if w := old.bits[third>>6] >> (third & 63); w != 0 {
+				third += bits.TrailingZeros64(w)
+				break
+			}
+			third = (third | 63) + 1
+		}
+		n++
+	}
+}
+
+// done returns the chunk.
+func (m *chunkMaker[V]) done() *chunk[V] {
+	m.c.runs = append(make([]run1[V], 0, m.n), m.list[:m.n]...)
+	m.c.rank = ranks(m.c.bits)
+	return m.c
 }
 
 func ranks(b [4]uint64) (r [4]uint16) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"reflect"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -152,6 +153,9 @@ func liveAgainstTable(t *testing.T, updates int) {
 		}
 		touched = append(touched, r.Uint32(), 0, ^uint32(0))
 		compareLive(t, tab, l.View(), touched)
+		for _, key := range touched {
+			compareChunk(t, l, key>>16)
+		}
 		if i%(updates/10) == 0 {
 			l.Read(func(lt *Table[uint32]) {
 				verify(t, lt)
@@ -169,6 +173,21 @@ func liveAgainstTable(t *testing.T, updates int) {
 	}
 	if s := l.Compile(CompileOptions{}); s.Len() == 0 {
 		t.Error("nothing compiled")
+	}
+}
+
+// compareChunk holds a /16, which updates have patched again and again, against
+// one that is made anew.
+func compareChunk(t *testing.T, l *Live[uint32], k uint32) {
+	t.Helper()
+	v := l.View()
+	g := new(slash8[uint32])
+	if n := v.by4[k>>12]; n != nil && n[k>>8&15] != nil {
+		g = n[k>>8&15]
+	}
+	want, got := l.rebuild(k, nil, g), v.chunk(k<<16)
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("/16 %v:\n%+v, want\n%+v", AddrOf(k<<16), got, want)
 	}
 }
 
@@ -206,7 +225,31 @@ func TestLiveOfRealisticTable(t *testing.T) {
 		b.Insert(p, uint32(i))
 		keys = append(keys, edgesOf(p, r)...)
 	}
-	compareLive(t, a, LiveOf(b).View(), keys)
+	l := LiveOf(b)
+	compareLive(t, a, l.View(), keys)
+	for i := range n / 10 { // each goes and comes back, longer ones around and within it stay
+		p := table[r.IntN(n)]
+		k, _, _ := keyOfPrefix(p)
+		l.Remove(p)
+		if i%8 == 0 { // two at once, near each other or not
+			q := table[r.IntN(n)]
+			if i%16 == 0 {
+				q = netip.PrefixFrom(AddrOf(k^r.Uint32()&0xffff), 17+r.IntN(16)).Masked()
+			}
+			if err := l.Update(func(tx *Table[uint32]) error {
+				tx.Remove(q)
+				return tx.Insert(p, uint32(i))
+			}); err != nil {
+				t.Fatal(err)
+			}
+			j, _, _ := keyOfPrefix(q)
+			compareChunk(t, l, j>>16)
+		} else {
+			compareChunk(t, l, k>>16)
+			l.Insert(p, uint32(i))
+		}
+		compareChunk(t, l, k>>16)
+	}
 }
 
 // A panic inside an update leaves everything as it was and usable.
