@@ -274,3 +274,60 @@ func TestPutAddr(t *testing.T) {
 		}
 	}
 }
+
+// TestBuildIntoUsedMemory: what was in the buffer's memory does not show.
+func TestBuildIntoUsedMemory(t *testing.T) {
+	n := 0
+	for _, line := range commands {
+		c, err := ParseCommand(line, &ReadOptions{IfIndex: guestIndex})
+		if err != nil {
+			continue
+		}
+		want, err := c.Append(nil, Header{Seq: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.Append(bytes.Repeat([]byte{0xa5}, 4096)[:0], Header{Seq: 1})
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s:\n got %x, %v\nwant %x", line, got, err, want)
+		}
+		var again []byte
+		switch r := c.Request.(type) { // without the command's order
+		case *SA:
+			want, _ = AppendNewSA(nil, Header{}, r)
+			again, err = AppendNewSA(bytes.Repeat([]byte{0xa5}, 4096)[:0], Header{}, r)
+		case *Policy:
+			want, _ = AppendNewPolicy(nil, Header{}, r)
+			again, err = AppendNewPolicy(bytes.Repeat([]byte{0xa5}, 4096)[:0], Header{}, r)
+		case *SPIRequest:
+			want, _ = AppendAllocSPI(nil, Header{}, r)
+			again, err = AppendAllocSPI(bytes.Repeat([]byte{0xa5}, 4096)[:0], Header{}, r)
+		default:
+			continue
+		}
+		if n++; err != nil || !bytes.Equal(again, want) {
+			t.Errorf("%s:\n got %x, %v\nwant %x", line, again, err, want)
+		}
+	}
+	for _, e := range sampleEvents() {
+		want, err := appendEvent(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := e.(type) {
+		case *Expire:
+			got, err := AppendExpire(bytes.Repeat([]byte{0xa5}, 4096)[:0], Header{}, e)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%T:\n got %x, %v\nwant %x", e, got, err, want)
+			}
+		case *PolExpire:
+			got, err := AppendPolExpire(bytes.Repeat([]byte{0xa5}, 4096)[:0], Header{}, e)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%T:\n got %x, %v\nwant %x", e, got, err, want)
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("only %d states and policies", n)
+	}
+}

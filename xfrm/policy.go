@@ -25,7 +25,8 @@ type Template struct {
 	NoComp uint32 `json:"no_comp,omitzero"`
 }
 
-// put writes struct xfrm_user_tmpl. fallback is the selector's family.
+// put writes struct xfrm_user_tmpl, every octet of it. fallback is the
+// selector's family.
 func (t *Template) put(p []byte, fallback Family) error {
 	p = p[:sizeTmpl]
 	f, err := pairFamily(t.Dst, t.Src)
@@ -39,13 +40,14 @@ func (t *Template) put(p []byte, fallback Family) error {
 	case t.Family != Unspec && t.Family != f:
 		return ErrFamily
 	}
-	putAddr(p[0:], t.Dst)
+	putWhole((*[16]byte)(p[0:]), &t.Dst)
 	be.PutUint32(p[16:], t.SPI)
+	ne.PutUint64(p[20:], 0)
 	p[20] = byte(t.Proto)
 	ne.PutUint16(p[24:], uint16(f))
-	putAddr(p[28:], t.Src)
+	putWhole((*[16]byte)(p[28:]), &t.Src)
 	ne.PutUint32(p[44:], t.ReqID)
-	p[48], p[49], p[50] = byte(t.Mode), byte(t.Share), byte(t.Level)
+	p[48], p[49], p[50], p[51] = byte(t.Mode), byte(t.Share), byte(t.Level), 0
 	ne.PutUint32(p[52:], ^t.NoAuth)
 	ne.PutUint32(p[56:], ^t.NoEnc)
 	ne.PutUint32(p[60:], ^t.NoComp)
@@ -112,17 +114,20 @@ func AppendUpdPolicy(b []byte, h Header, p *Policy) ([]byte, error) {
 	return appendPolicy(b, UpdPolicy, h, p, p.Type != PolicyMain, nil)
 }
 
-// put writes struct xfrm_userpolicy_info.
+// put writes struct xfrm_userpolicy_info, every octet of it.
 func (p *Policy) put(b []byte) error {
 	b = b[:sizePolicy]
 	if err := p.Sel.put(b); err != nil {
-		return &FormatError{Field: "selector", Err: err}
+		return fieldError("selector", err)
 	}
 	p.Lifetime.put((*[sizeLftCfg]byte)(b[polLft:]))
 	p.Cur.put(b[polCur:])
 	ne.PutUint32(b[polPriority:], p.Priority)
 	ne.PutUint32(b[polIndex:], p.Index)
 	b[polDir], b[polAction], b[polFlags], b[polShare] = byte(p.Dir), byte(p.Action), byte(p.Flags), byte(p.Share)
+	for i := polShare + 1; i < sizePolicy; i++ { // 4 octets of padding, or none
+		b[i] = 0
+	}
 	return nil
 }
 
@@ -150,7 +155,7 @@ func appendTemplates(b []byte, ts []Template, f Family) ([]byte, error) {
 	if len(ts) > maxAttr/sizeTmpl {
 		return b, &FormatError{Attr: AttrTemplate, Err: ErrRange}
 	}
-	b, d := appendAttr(b, AttrTemplate, sizeTmpl*len(ts))
+	b, d := rawAttr(b, AttrTemplate, sizeTmpl*len(ts))
 	for i := range ts {
 		if err := ts[i].put(d[sizeTmpl*i:], f); err != nil {
 			return b, &FormatError{Attr: AttrTemplate, Field: "address", Err: err}
@@ -181,9 +186,13 @@ func getTemplates(d []byte, ts []Template) ([]Template, error) {
 // is set. tail is the order of the attributes after it where a command gives
 // one.
 func appendPolicy(b []byte, t MsgType, h Header, p *Policy, withType bool, tail []AttrType) ([]byte, error) {
-	start := len(b)
-	b = slices.Grow(b, sizeHeader+sizePolExpire+100+sizeTmpl*min(len(p.Templates), MaxTemplates))
-	b, d := begin(b, t, h, fixed[t-NewSA])
+	start, n := len(b), sizeHeader+fixed[t-NewSA]
+	b = slices.Grow(b, n+100+sizeTmpl*min(len(p.Templates), MaxTemplates))[:start+n]
+	d := b[start:]
+	putHeader((*[sizeHeader]byte)(d), t, h)
+	if d = d[sizeHeader:]; len(d) > sizePolicy {
+		clear(d[sizePolicy:])
+	}
 	err := p.put(d)
 	if err == nil && tail == nil {
 		tail = policyOrder

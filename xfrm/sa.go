@@ -95,10 +95,7 @@ func appendSA(b []byte, t MsgType, h Header, s *SA, order []AttrType) ([]byte, e
 	}
 	p := (*[sizeHeader + sizeSA]byte)(w)
 	ne.PutUint32(p[:], uint32(end))
-	ne.PutUint16(p[4:], uint16(t))
-	ne.PutUint16(p[6:], h.Flags)
-	ne.PutUint32(p[8:], h.Seq)
-	ne.PutUint32(p[12:], h.PortID)
+	putHeader((*[sizeHeader]byte)(p[:]), t, h)
 	if n > len(p) {
 		clear(w[len(p):n])
 	}

@@ -155,11 +155,16 @@ func grow(b []byte, n int) (all, part []byte) {
 // is set by finish.
 func begin(b []byte, t MsgType, h Header, n int) (all, body []byte) {
 	b, p := grow(b, sizeHeader+n)
+	putHeader((*[sizeHeader]byte)(p), t, h)
+	return b, p[sizeHeader:]
+}
+
+// putHeader writes a netlink header but for its length, which finish sets.
+func putHeader(p *[sizeHeader]byte, t MsgType, h Header) {
 	ne.PutUint16(p[4:], uint16(t))
 	ne.PutUint16(p[6:], h.Flags)
 	ne.PutUint32(p[8:], h.Seq)
 	ne.PutUint32(p[12:], h.PortID)
-	return b, p[sizeHeader:]
 }
 
 // finish writes the length of the message that starts at offset start.
