@@ -452,6 +452,7 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 	}
 
 	s := &Snapshot[V]{inline: c.inline}
+	s.asm = hasAsm()
 	if f.fast {
 		f.fill(1 << 24)
 		hugePages(f.entries, true)

@@ -37,7 +37,7 @@
 // never touches the kernel. For forwarding in C, DPDK has rte_fib. IPv6 is
 // package radix6.
 //
-// Lookups in snapshots use unsafe, and batches on amd64 a little assembly that
+// Lookups in snapshots use unsafe, and batches on amd64 a little assembly, which
 // asks for memory ahead. The build tag purego leaves both out, with the same
 // answers.
 //

@@ -251,6 +251,7 @@ func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], err
 		return nil, bad("arrays of %d bytes in %d", total, len(data))
 	}
 	s := &Snapshot[V]{inline: h.inline}
+	s.asm = hasAsm()
 	s.use(h, data)
 	if why := s.check(); why != "" {
 		return nil, bad("%s", why)

@@ -68,6 +68,7 @@ type index struct {
 	width     uint32
 	special   uint32 // codes from here on are not a value plus one: mask if inline, otherwise 0
 	deepShift uint8  // of the hash
+	asm       bool   // the processor has what the stages in assembly need
 	deep      []slot
 	deepFirst uint32 // number of the first entry below a /24
 	starts    []byte // last octet at which each of those begins
@@ -253,8 +254,8 @@ func (s *Snapshot[V]) Layout() Layout {
 // for all of them at once; where there is an instruction for that, they are
 // asked for a stage ahead.
 const (
-	batch     = 32
-	batchFast = 4 * batch // where there are but two short stages
+	batch     = 64
+	batchFast = 2 * batch // where there are but two short stages
 )
 
 // LookupCodes looks up addresses in host order and stores their codes, for
@@ -304,6 +305,10 @@ func (s *index) lookup(keys, codes []uint32) (found int) {
 // direct is the first stage of the fast layout.
 func (s *index) direct(keys, codes []uint32) {
 	codes = codes[:len(keys)]
+	if s.asm {
+		directStage(s, keys, codes)
+		return
+	}
 	for i, k := range keys {
 		codes[i] = k >> 8
 	}
@@ -313,6 +318,10 @@ func (s *index) direct(keys, codes []uint32) {
 // words is the first stage of the compact layout.
 func (s *index) words(keys, codes []uint32) {
 	codes = codes[:len(keys)]
+	if s.asm {
+		wordStage(s, keys, codes)
+		return
+	}
 	for i, k := range keys {
 		codes[i] = uint32(s.word(k))
 	}
@@ -322,6 +331,10 @@ func (s *index) words(keys, codes []uint32) {
 // positions is its second stage.
 func (s *index) positions(keys, codes []uint32) {
 	codes = codes[:len(keys)]
+	if s.asm {
+		positionStage(s, keys, codes)
+		return
+	}
 	for i, k := range keys {
 		codes[i] = s.entryOf(uint(codes[i]), k)
 	}
@@ -332,23 +345,27 @@ func (s *index) positions(keys, codes []uint32) {
 func (s *index) finish(keys, codes []uint32) int {
 	codes = codes[:len(keys)]
 	mask := s.mask
-	missed, deep := uint64(0), uint64(0) // counted without branches
-	for i, at := range codes {
-		c := s.entry(at)
-		codes[i] = c
-		missed += (uint64(c) - 1) >> 63
-		deep += (uint64(c^mask) - 1) >> 63
+	missed, deep := 0, 0 // counted without branches
+	if s.asm {
+		missed, deep = entryStage(s, codes)
+	} else {
+		for i, at := range codes {
+			c := s.entry(at)
+			codes[i] = c
+			missed += int((uint64(c) - 1) >> 63)
+			deep += int((uint64(c^mask) - 1) >> 63)
+		}
 	}
 	if deep != 0 {
 		for i, c := range codes {
 			if c == mask {
 				c = s.entry(s.findDeep(keys[i]))
 				codes[i] = c
-				missed += (uint64(c) - 1) >> 63
+				missed += int((uint64(c) - 1) >> 63)
 			}
 		}
 	}
-	return len(codes) - int(missed)
+	return len(codes) - missed
 }
 
 // LookupBatch looks up addresses and stores the values of their longest matches
@@ -358,7 +375,7 @@ func (s *index) finish(keys, codes []uint32) int {
 func (s *Snapshot[V]) LookupBatch(as []netip.Addr, vs []V, oks []bool) int {
 	n := min(len(as), len(vs), len(oks))
 	found := 0
-	const part = 8 * batch
+	const part = 4 * batch
 	var keys, codes [part]uint32
 	for len(as) > 0 && n > 0 {
 		m := min(part, n)

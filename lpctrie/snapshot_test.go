@@ -65,6 +65,12 @@ func compareAll[V comparable](t *testing.T, tab *Table[V], s *Snapshot[V], keys 
 	if n != found || m != found {
 		t.Fatalf("found %d and %d, want %d", n, m, found)
 	}
+	pure := s.index
+	pure.asm = false
+	again := make([]uint32, len(keys))
+	if n := pure.lookup(keys, again); n != found || !slices.Equal(again, codes) {
+		t.Fatalf("the stages in Go find %d, want %d, or other codes", n, found)
+	}
 }
 
 func reopen[V comparable](t *testing.T, s *Snapshot[V]) *Snapshot[V] {
@@ -365,7 +371,7 @@ func TestBatchEdges(t *testing.T) {
 			as = append(as, adr("2001:db8::1"), adr("::ffff:1.2.3.4"), netip.Addr{})
 		}
 	}
-	for n := range 100 {
+	for n := range 300 {
 		vs, oks := make([]uint32, n+1), make([]bool, n+3)
 		found := s.LookupBatch(as[:n], vs, oks)
 		for i, a := range as[:n] {
