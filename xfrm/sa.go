@@ -166,8 +166,8 @@ func (s *SA) putUsual(w []byte, i int) int {
 	return i
 }
 
-// put writes struct xfrm_usersa_info, every octet once: stores are what
-// building a message is bound by.
+// put writes struct xfrm_usersa_info, every octet of it once. What most
+// requests leave at zero has a short way.
 func (s *SA) put(p *[sizeSA]byte) error {
 	f := familyOf(s.Dst)
 	if c := familyOf(s.Src); c != f || f == Unspec {
@@ -853,7 +853,7 @@ func (s *SA) parseAttr(t AttrType, d []byte, f Family, seen int) (int, error) {
 	return seen, nil
 }
 
-// settle drops what reset kept for reuse and the message did not hold, and
+// settle drops what parse kept for reuse and the message did not hold, and
 // brings the replay state into its usual form.
 func (s *SA) settle(seen int) {
 	if seen&seenAEAD == 0 && (s.AEAD.Name != "" || cap(s.AEAD.Key) > 0) {
