@@ -85,11 +85,12 @@ func (s *index) find(key uint32) uint32 {
 	if s.top == nil {
 		return key >> 8
 	}
-	return s.entryOf(s.word(key), key)
+	return s.entryOf(wordOf(s.top, key), key)
 }
 
-// word returns the number of an address's word of bits.
-func (s *index) word(key uint32) uint { return uint(s.top[key>>16])<<2 | uint(key>>14&3) }
+// wordOf returns the number of an address's word of bits. It takes top, which
+// lookups have in a register and know not to be nil.
+func wordOf(top *[1 << 16]uint16, key uint32) uint { return uint(top[key>>16])*4 + uint(key>>14&3) }
 
 // findDeep returns the number of the entry of an address in a /24 with longer
 // routes. The first entry, which says nothing about any address, stands for an
@@ -131,7 +132,8 @@ func (s *Snapshot[V]) Lookup(a netip.Addr) (v V, ok bool) {
 		return v, false
 	}
 	key := key4(a.As4())
-	if s.top == nil {
+	top := s.top
+	if top == nil {
 		c := s.entry(key >> 8)
 		if c >= s.special {
 			return s.lookupSpecial(key, c)
@@ -142,7 +144,7 @@ func (s *Snapshot[V]) Lookup(a netip.Addr) (v V, ok bool) {
 		}
 		return inlineValue[V](c - one), c != 0
 	}
-	c := s.entry(s.entryOf(s.word(key), key))
+	c := s.entry(s.entryOf(wordOf(top, key), key))
 	if c >= s.special {
 		return s.lookupSpecial(key, c)
 	}
@@ -155,7 +157,8 @@ func (s *Snapshot[V]) Lookup(a netip.Addr) (v V, ok bool) {
 
 // LookupKey is Lookup for an address in host order (see [KeyOf]).
 func (s *Snapshot[V]) LookupKey(key uint32) (v V, ok bool) {
-	if s.top == nil {
+	top := s.top
+	if top == nil {
 		c := s.entry(key >> 8)
 		if c >= s.special {
 			return s.lookupSpecial(key, c)
@@ -166,7 +169,7 @@ func (s *Snapshot[V]) LookupKey(key uint32) (v V, ok bool) {
 		}
 		return inlineValue[V](c - one), c != 0
 	}
-	c := s.entry(s.entryOf(s.word(key), key))
+	c := s.entry(s.entryOf(wordOf(top, key), key))
 	if c >= s.special {
 		return s.lookupSpecial(key, c)
 	}
@@ -323,7 +326,7 @@ func (s *index) words(keys, codes []uint32) {
 		return
 	}
 	for i, k := range keys {
-		codes[i] = uint32(s.word(k))
+		codes[i] = uint32(wordOf(s.top, k))
 	}
 	s.prefetchWords(codes)
 }
