@@ -38,12 +38,14 @@ type CompileOptions struct {
 //
 //	address   aaaaaaaaaaaaaaaa bb cccccc dddddddd
 //
-//	top       the number of the node of the /16 a; neighbours of which each has
-//	          one answer all over, the same, share a node
+//	top       of the /16 a: the number of its node, of its first entry, and how
+//	          many it has; neighbours of which each has one answer all over, the
+//	          same, share a node
 //	bits      four words for each node, chosen by b: bit c says that the /24
 //	          after c begins an entry of its own, and does not share that of c
-//	ends      for each of the words the entry of its last /24; the number of
-//	          entries that begin behind c, as the word says, is taken off
+//	ends      for each of the words the entry of its last /24, from the first one
+//	          of the /16; the number of entries that begin behind c, as the word
+//	          says, is taken off
 //	entries   a code of 1 to 4 bytes, chosen by the largest: 0 for no route,
 //	          otherwise a value; all ones if routes longer than /24 are inside
 //
@@ -60,11 +62,12 @@ type Snapshot[V any] struct {
 // An index is the part of a snapshot that does not depend on V: from an address
 // to a code.
 type index struct {
-	top       *[1 << 16]uint16 // nil if fast
-	bits      []uint64         // four for each node
-	ends      []uint32         // as many
-	entries   []byte           // width bytes each, three spare ones behind
-	mask      uint32           // the code of all ones, width bytes
+	top       *[1 << 16]place // nil if fast
+	bits      []uint64        // four for each node
+	ends      []uint8         // as many
+	entries   []byte          // width bytes each, three spare ones behind
+	zero      uint32          // 0, which the compiler does not know
+	mask      uint32          // the code of all ones, width bytes
 	width     uint32
 	special   uint32 // codes from here on are not a value plus one: mask if inline, otherwise 0
 	deepShift uint8  // of the hash
@@ -85,12 +88,20 @@ func (s *index) find(key uint32) uint32 {
 	if s.top == nil {
 		return key >> 8
 	}
-	return s.entryOf(wordOf(s.top, key), key)
+	p := s.top[key>>16]
+	return s.entryOf(p, p.word(key), key)
 }
 
-// wordOf returns the number of an address's word of bits. It takes top, which
-// lookups have in a register and know not to be nil.
-func wordOf(top *[1 << 16]uint16, key uint32) uint { return uint(top[key>>16])*4 + uint(key>>14&3) }
+// A place is where the node and the entries of a /16 are. Its first entry is
+// that of a /16 before it if its first /24 begins none.
+type place struct {
+	node  uint16
+	count uint16 // of its entries, the first included
+	first uint32
+}
+
+// word returns the number of an address's word of bits.
+func (p place) word(key uint32) uint { return uint(p.node)*4 + uint(key>>14&3) }
 
 // findDeep returns the number of the entry of an address in a /24 with longer
 // routes. The first entry, which says nothing about any address, stands for an
@@ -144,7 +155,8 @@ func (s *Snapshot[V]) Lookup(a netip.Addr) (v V, ok bool) {
 		}
 		return inlineValue[V](c - one), c != 0
 	}
-	c := s.entry(s.entryOf(wordOf(top, key), key))
+	p := top[key>>16]
+	c := s.entry(s.entryOf(p, p.word(key), key)) | s.hint(p, key)
 	if c >= s.special {
 		return s.lookupSpecial(key, c)
 	}
@@ -155,7 +167,9 @@ func (s *Snapshot[V]) Lookup(a netip.Addr) (v V, ok bool) {
 	return inlineValue[V](c - one), c != 0
 }
 
-// LookupKey is Lookup for an address in host order (see [KeyOf]).
+// LookupKey is Lookup for an address in host order (see [KeyOf]). It reads nothing
+// ahead: it is faster where the table is in a near cache, and slower where it
+// is far away.
 func (s *Snapshot[V]) LookupKey(key uint32) (v V, ok bool) {
 	top := s.top
 	if top == nil {
@@ -169,7 +183,8 @@ func (s *Snapshot[V]) LookupKey(key uint32) (v V, ok bool) {
 		}
 		return inlineValue[V](c - one), c != 0
 	}
-	c := s.entry(s.entryOf(wordOf(top, key), key))
+	p := top[key>>16]
+	c := s.entry(s.entryOf(p, p.word(key), key))
 	if c >= s.special {
 		return s.lookupSpecial(key, c)
 	}
@@ -240,9 +255,15 @@ func (s *Snapshot[V]) Len() int { return int(s.header.routes) }
 // the size depends on.
 func (s *Snapshot[V]) Entries() int { return int(s.header.entries) }
 
-// Bytes returns the size of the serialised form, which is about that in memory,
-// without the list of values.
-func (s *Snapshot[V]) Bytes() int { return s.header.bytes() }
+// Bytes returns the size in memory without the list of values. The serialised
+// form is about as large.
+func (s *Snapshot[V]) Bytes() int {
+	n := headerBytes + 8*len(s.bits) + len(s.ends) + slotBytes*len(s.deep) + len(s.entries) + len(s.starts) + len(s.lengths)
+	if s.top != nil {
+		n += 8 * len(s.top)
+	}
+	return n
+}
 
 // Width returns the size of an entry in bytes, 1 to 4 (1, 2 or 4 with Fast).
 func (s *Snapshot[V]) Width() int { return int(s.width) }
@@ -326,7 +347,7 @@ func (s *index) words(keys, codes []uint32) {
 		return
 	}
 	for i, k := range keys {
-		codes[i] = uint32(wordOf(s.top, k))
+		codes[i] = uint32(s.top[k>>16].word(k))
 	}
 	s.prefetchWords(codes)
 }
@@ -339,7 +360,7 @@ func (s *index) positions(keys, codes []uint32) {
 		return
 	}
 	for i, k := range keys {
-		codes[i] = s.entryOf(uint(codes[i]), k)
+		codes[i] = s.entryOf(s.top[k>>16], uint(codes[i]), k)
 	}
 	s.prefetchEntries(codes)
 }
