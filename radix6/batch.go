@@ -29,6 +29,12 @@ func (p *part) codesOf(keys []Key, codes []uint32) int {
 	for ; at < len(keys); at++ {
 		codes[at] = p.code(keys[at].Hi, keys[at].Lo)
 	}
+	return found + p.settle(codes)
+}
+
+// settle replaces codes that are not answers by those that they lead to from the
+// unspecified source, and returns how many are not 0.
+func (p *part) settle(codes []uint32) (found int) {
 	for i, c := range codes {
 		if c > p.answers {
 			c = p.resolve(c, key{})
@@ -53,22 +59,14 @@ func (p *part) codesWide(keys []Key, codes []uint32) int {
 	if odd == 0 {
 		return len(keys) - zeros
 	}
-	found := 0
 	for i, c := range codes {
 		if deep[i/64]>>(i%64)&1 != 0 {
-			c = p.deep(c, keys[i].Hi, keys[i].Lo, 2)
+			codes[i] = p.deep(c, keys[i].Hi, keys[i].Lo, 2)
 		} else if c > p.maxCode {
-			c = p.deep(p.linkOf(c), keys[i].Hi, keys[i].Lo, 3)
-		}
-		if c > p.answers {
-			c = p.resolve(c, key{})
-		}
-		codes[i] = c
-		if c != 0 {
-			found++
+			codes[i] = p.deep(p.linkOf(c), keys[i].Hi, keys[i].Lo, 3)
 		}
 	}
-	return found
+	return p.settle(codes)
 }
 
 func (x *index) codesBatch(keys *[batch]Key, codes *[batch]uint32) {

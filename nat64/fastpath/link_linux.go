@@ -58,6 +58,7 @@ type tableSet struct {
 	versions        map[*nat64.Pool]uint64
 	free            []uint32 // slots of the map of uses
 	skipped         int
+	crowded         bool // an entry from IPv6 overlaps the prefix
 }
 
 // bound is a pool binding that is in the tables.
@@ -224,6 +225,9 @@ func newTables(cfg nat64.Config, room int) (_ *tableSet, err error) {
 	}
 	var key, value []byte
 	for p, v := range e.v6 {
+		if cfg.Prefix.IsValid() && p.Overlaps(cfg.Prefix.Netip()) {
+			s.crowded = true
+		}
 		key, value = appendKey(key[:0], p), v.append(value[:0])
 		if err := s.six.Put(key, value); err != nil {
 			return nil, fmt.Errorf("fastpath: table entry %v: %w", p, err)
@@ -241,16 +245,11 @@ func newTables(cfg nat64.Config, room int) (_ *tableSet, err error) {
 // prefixAlone reports whether nothing in the table from IPv6 overlaps the
 // prefix. It stays so: a host in the prefix is mapped by it and never gets an
 // address from a pool.
-func (s *tableSet) prefixAlone(prefix nat64.Prefix) bool {
-	if !prefix.IsValid() {
+func (s *tableSet) prefixAlone() bool {
+	if s.crowded || !s.cfg.Prefix.IsValid() {
 		return false
 	}
-	p := prefix.Netip()
-	for entry := range fromConfig(s.cfg).v6 {
-		if entry.Overlaps(p) {
-			return false
-		}
-	}
+	p := s.cfg.Prefix.Netip()
 	for _, b := range s.bound {
 		if p.Contains(b.v6) {
 			return false
@@ -281,7 +280,7 @@ func (l *Link) load(s *tableSet, h *hook) (*ebpf.Program, error) {
 }
 
 func loadProgram(c Config, s *tableSet, ids, counters *ebpf.Map) (*ebpf.Program, error) {
-	c.PrefixAlone = s.prefixAlone(c.Prefix)
+	c.PrefixAlone = s.prefixAlone()
 	ins, err := Program(c)
 	if err != nil {
 		return nil, err

@@ -158,6 +158,10 @@ func runTunbed(r *Report) error {
 		}
 		rows = append(rows, row)
 	}
+	for _, b := range seedShares {
+		name := strings.TrimPrefix(strings.SplitN(b.Name, ",", 2)[0], "recorded: ")
+		rows = append(rows, []string{"one TCP stream, recorded on Ethernet", name, "", "", fmt.Sprintf("%.0f to %.0f %% of line rate", b.From, b.To), "", "", ""})
+	}
 	r.Printf("Three network namespaces joined by veth pairs: client, router, server. Plain forwarding, the mean of both families,\n" +
 		"is the line here. Best and median of the rounds, which take turns; processor time, the least of the rounds, in ms for\n" +
 		"each 10^9 bytes delivered (TCP) or ns for each packet delivered (UDP): the translator's own, and all of the machine's.\n")
