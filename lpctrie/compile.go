@@ -248,7 +248,7 @@ type filler struct {
 	slen     uint8
 	fast     bool
 	filled   uint32 // fast: /24s that have their entries
-	top      *[1 << 16]place
+	top      *[1 << 16]uint16
 	bits     []uint64
 	ends     []uint32
 	sizes    []uint16          // entries of each node
@@ -299,7 +299,7 @@ func (f *filler) mark(slash24, code uint32, slen uint8) {
 func (f *filler) close(next uint32) {
 	switch w := f.marks; w {
 	case [4]uint64{}:
-		f.top[f.at].node = f.uniform()
+		f.top[f.at] = f.uniform()
 	case [4]uint64{1}:
 		// One answer all over. If there is a node for it, it needs no entry.
 		if id, ok := f.alike[f.answer()]; ok {
@@ -307,9 +307,9 @@ func (f *filler) close(next uint32) {
 			f.lengths = f.lengths[:max(len(f.lengths)-1, 0)]
 			f.current = f.ends[4*int(id)]
 		}
-		f.top[f.at].node = f.uniform()
+		f.top[f.at] = f.uniform()
 	default:
-		f.top[f.at].node = uint16(len(f.sizes))
+		f.top[f.at] = uint16(len(f.sizes))
 		end := f.first - 1
 		for _, w := range w {
 			end += uint32(bits.OnesCount64(w))
@@ -320,7 +320,7 @@ func (f *filler) close(next uint32) {
 	if f.at+1 < next {
 		id := f.uniform()
 		for i := f.at + 1; i < next; i++ {
-			f.top[i].node = id
+			f.top[i] = id
 		}
 	}
 	f.at, f.marks, f.first = next, [4]uint64{}, f.count
@@ -365,29 +365,30 @@ func (f *filler) sorted() ([]uint64, []uint32) {
 		copy(words[4*j:4*j+4], f.bits[4*i:])
 		copy(ends[4*j:4*j+4], f.ends[4*i:])
 	}
-	for i := range f.top {
-		f.top[i].node = to[f.top[i].node]
+	for i, n := range f.top {
+		f.top[i] = to[n]
 	}
 	return words, ends
 }
 
-// nodes completes an index: of top, which has the numbers of nodes, their words
-// of bits, and for each of these the number of the entry of its last /24.
-func (s *index) nodes(words []uint64, ends []uint32) {
-	s.bits, s.ends = words, make([]uint8, len(ends))
-	for i, end := range ends {
-		s.ends[i] = uint8(end - firstOf(words, ends, i/4))
+// makeHints makes the hints, of all the rest of the index.
+func (s *index) makeHints() {
+	if len(s.entries) <= hintGap {
+		s.entries = append(make([]byte, 0, hintGap+1), s.entries...)
 	}
-	for i := range s.top {
-		p := &s.top[i]
-		p.first = firstOf(words, ends, int(p.node))
-		p.count = uint16(ends[4*int(p.node)+3] - p.first + 1)
+	limit := uint32(max(len(s.entries)-hintGap-1, 0))
+	s.hints = new([1 << 16]hint)
+	for i, n := range s.top {
+		first, last := s.first(int(n))*s.width, s.ends[4*int(n)+3]*s.width
+		start := min(first-min(first, hintGap/2), limit) &^ 15
+		s.hints[i] = hint(start<<6 | min(last-first, limit-start))
 	}
 }
 
-// firstOf returns the number of the first entry of a node.
-func firstOf(words []uint64, ends []uint32, n int) uint32 {
-	return ends[4*n] - uint32(bits.OnesCount64(words[4*n]))
+// first returns the number of the first entry of a node. The others follow, 255 at
+// most.
+func (s *index) first(node int) uint32 {
+	return s.ends[4*node] - uint32(bits.OnesCount64(s.bits[4*node]))
 }
 
 // fill gives the /24s of the fast layout up to the one given the entry of the code
@@ -436,7 +437,7 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 		}
 	} else {
 		f.entries = make([]byte, len(runs)*width+64)
-		f.top, f.alike = new([1 << 16]place), map[uint64]uint16{}
+		f.top, f.alike = new([1 << 16]uint16), map[uint64]uint16{}
 		if o.Prefixes {
 			f.lengths = make([]byte, 0, len(runs))
 		}
@@ -479,8 +480,7 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 	} else {
 		f.close(1 << 16)
 		s.top = f.top
-		words, ends := f.sorted()
-		s.nodes(words, ends)
+		s.bits, s.ends = f.sorted()
 	}
 	s.deepFirst = f.count
 
@@ -511,13 +511,16 @@ func build[V any](rs []codedRoute, c *coder[V], o CompileOptions) *Snapshot[V] {
 	}
 	s.entries = f.entries[: int(f.count)*width+3 : int(f.count)*width+3]
 	s.lengths, s.width, s.mask = f.lengths, uint32(width), mask
+	if s.top != nil {
+		s.makeHints()
+	}
 	if c.inline {
 		s.special = mask
 	} else {
 		s.values = slices.Clip(c.values)
 	}
 	s.header = header{layout: o.Layout, width: uint8(width), inline: c.inline, lengths: o.Prefixes, routes: uint32(len(rs)),
-		entries: f.count, maxCode: c.max, nodes: uint32(len(s.bits) / 4), deepFirst: s.deepFirst, slots: uint32(len(s.deep))}
+		entries: f.count, maxCode: c.max, nodes: uint32(len(s.ends) / 4), deepFirst: s.deepFirst, slots: uint32(len(s.deep))}
 	return s
 }
 

@@ -7,14 +7,14 @@ import (
 	"math/bits"
 )
 
-// entryOf returns the number of the entry of an address, of which p is the place
-// of the /16 and word the number of the word of bits.
-func (s *index) entryOf(p place, word uint, key uint32) uint32 {
-	return p.first + uint32(s.ends[word]) - uint32(bits.OnesCount64(s.bits[word]>>(key>>8&63)))
+// entryOf returns the number of the entry of an address, of which word is the
+// number of its word of bits.
+func (s *index) entryOf(word uint, key uint32) uint32 {
+	return s.ends[word] - uint32(bits.OnesCount64(s.bits[word]>>(key>>8&63)))
 }
 
-// hint is 0; see entry_unsafe.go.
-func (s *index) hint(place, uint32) uint32 { return s.zero }
+// ahead is 0; see entry_unsafe.go.
+func (s *index) ahead(hint, uint32) uint32 { return s.zero }
 
 // entry returns the code at a position.
 func (s *index) entry(at uint32) uint32 {

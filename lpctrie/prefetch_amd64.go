@@ -15,7 +15,7 @@ func (s *index) prefetchEntries(numbers []uint32) {
 	prefetchItems(unsafe.Pointer(unsafe.SliceData(s.entries)), uint64(s.width), numbers)
 }
 
-// prefetchWords asks for words[n], of 8 bytes, and ends[n], of 1, for each n.
+// prefetchWords asks for words[n], of 8 bytes, and ends[n], of 4, for each n.
 //
 //go:noescape
 func prefetchWords(words, ends unsafe.Pointer, numbers []uint32)

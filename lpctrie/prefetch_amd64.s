@@ -15,7 +15,7 @@ next:
 	MOVL (SI), AX
 	ADDQ $4, SI
 	PREFETCHT0 (DI)(AX*8)
-	PREFETCHT0 (DX)(AX*1)
+	PREFETCHT0 (DX)(AX*4)
 
 test:
 	CMPQ SI, CX

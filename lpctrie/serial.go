@@ -86,10 +86,9 @@ func (h *header) bytes() int {
 	return int(total)
 }
 
-// use makes the index of the arrays in a serialised form, but for nodes, which
-// needs the ends that it returns. What is in front of the entries is copied, the
-// rest is not.
-func (s *index) use(h header, data []byte) (last []uint32) {
+// use makes the index of the arrays in a serialised form. What is in
+// front of the entries is copied, the rest is not.
+func (s *index) use(h header, data []byte) {
 	s.header = h
 	s.width, s.mask, s.deepFirst = uint32(h.width), uint32(1<<(8*h.width)-1), h.deepFirst
 	at := int64(headerBytes)
@@ -101,15 +100,15 @@ func (s *index) use(h header, data []byte) (last []uint32) {
 	}
 	le := binary.LittleEndian
 	if top := next(0); h.layout == Compact {
-		s.top = new([1 << 16]place)
+		s.top = new([1 << 16]uint16)
 		for i := range s.top {
-			s.top[i].node = le.Uint16(top[2*i:])
+			s.top[i] = le.Uint16(top[2*i:])
 		}
 	}
 	words, ends := next(1), next(2)
-	s.bits, last = make([]uint64, 4*int(h.nodes)), make([]uint32, 4*int(h.nodes))
+	s.bits, s.ends = make([]uint64, 4*int(h.nodes)), make([]uint32, 4*int(h.nodes))
 	for i := range s.bits {
-		s.bits[i], last[i] = le.Uint64(words[8*i:]), le.Uint32(ends[4*i:])
+		s.bits[i], s.ends[i] = le.Uint64(words[8*i:]), le.Uint32(ends[4*i:])
 	}
 	if deep := next(3); h.slots > 0 {
 		s.deep, s.deepShift = make([]slot, h.slots), shiftOf(int(h.slots))
@@ -121,7 +120,6 @@ func (s *index) use(h header, data []byte) (last []uint32) {
 	if h.lengths {
 		s.lengths = next(6)
 	}
-	return last
 }
 
 // Encode writes the snapshot, for [Open]: format version 2, a header, arrays in
@@ -146,21 +144,15 @@ func (s *Snapshot[V]) Encode(w io.Writer, appendValue func([]byte, V) []byte) er
 	le := binary.LittleEndian
 	arrays := make([]byte, 0, topBytes+int(s.header.nodes)*(bitsBytes+endsBytes)+len(s.deep)*slotBytes)
 	if s.top != nil {
-		for _, p := range s.top {
-			arrays = le.AppendUint16(arrays, p.node)
+		for _, n := range s.top {
+			arrays = le.AppendUint16(arrays, n)
 		}
 	}
 	for _, w := range s.bits {
 		arrays = le.AppendUint64(arrays, w)
 	}
-	first := make([]uint32, len(s.ends)/4)
-	if s.top != nil {
-		for _, p := range s.top {
-			first[p.node] = p.first
-		}
-	}
-	for i, n := range s.ends {
-		arrays = le.AppendUint32(arrays, first[i/4]+uint32(n))
+	for _, n := range s.ends {
+		arrays = le.AppendUint32(arrays, n)
 	}
 	for _, sl := range s.deep {
 		arrays = le.AppendUint32(le.AppendUint32(arrays, sl.id), sl.first)
@@ -218,7 +210,7 @@ func decodeHeader(b []byte) (h header) {
 // Open returns the snapshot that [Snapshot.Encode] wrote. It uses the entries,
 // those below a /24 too, where they are, so data must not change as long as the
 // snapshot is in use; mapped into memory it can be shared by many processes. What
-// leads to them is copied: 512 KiB and 36 bytes for each /16 with more than one
+// leads to them is copied: 384 KiB and 48 bytes for each /16 with more than one
 // answer, in the compact layout. Values that are not inline are made by decode,
 // which must not keep its argument; nil will do for integers and strings. V need
 // not be the type that was encoded, as long as its values can be made: an
@@ -260,12 +252,12 @@ func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], err
 	}
 	s := &Snapshot[V]{inline: h.inline}
 	s.asm = hasAsm()
-	last := s.use(h, data)
-	if why := s.check(last); why != "" {
+	s.use(h, data)
+	if why := s.check(); why != "" {
 		return nil, bad("%s", why)
 	}
 	if s.top != nil {
-		s.nodes(s.bits, last)
+		s.makeHints()
 	}
 	if h.inline {
 		if !inlineKind[V]() {
@@ -308,19 +300,18 @@ func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], err
 	return s, nil
 }
 
-// check looks at every reference inside the arrays of a serialised form, before
-// nodes.
-func (s *index) check(ends []uint32) (why string) {
+// check looks at every reference inside the arrays.
+func (s *index) check() (why string) {
 	h := &s.header
 	if s.top != nil {
-		for _, p := range s.top {
-			if uint32(p.node) >= h.nodes {
+		for _, n := range s.top {
+			if uint32(n) >= h.nodes {
 				return "there is no node for a /16"
 			}
 		}
 	}
-	for i, end := range ends {
-		if end >= h.deepFirst || end < uint32(bits.OnesCount64(s.bits[i])) || end-firstOf(s.bits, ends, i/4) > 255 {
+	for i, end := range s.ends {
+		if end >= h.deepFirst || end < uint32(bits.OnesCount64(s.bits[i])) || end-s.first(i/4) > 255 {
 			return "a node refers to nothing"
 		}
 	}

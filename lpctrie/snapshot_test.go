@@ -336,11 +336,12 @@ func sameBytes[V any](t *testing.T, a, b *Snapshot[V]) bool {
 	if err := errors.Join(a.Encode(&x, nil), b.Encode(&y, nil)); err != nil {
 		t.Fatal(err)
 	}
-	if n := a.header.bytes(); x.Len() != n && a.inline {
-		t.Errorf("%d bytes, %d by the header", x.Len(), n)
+	hints := 4 << 16
+	if a.Layout() == Fast {
+		hints = 0
 	}
-	if n := a.Bytes(); a.inline && (n < x.Len()/2 || n > x.Len()+6<<16) { // top takes 8 bytes for 2
-		t.Errorf("Bytes %d, encoded %d", n, x.Len())
+	if n := a.Bytes() - hints; x.Len() != n && a.inline {
+		t.Errorf("Bytes %d without hints, encoded %d", n, x.Len())
 	}
 	return bytes.Equal(x.Bytes(), y.Bytes())
 }
@@ -359,6 +360,58 @@ func TestEmptySnapshot(t *testing.T) {
 }
 
 // Addresses that are not IPv4, slices of different lengths, every batch size.
+// TestHints holds what is read ahead against the bounds, and counts how often it is
+// in the cache line of the entry.
+func TestHints(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	inside := func(s *index) {
+		t.Helper()
+		for i, h := range s.hints {
+			for _, octet := range []uint32{0, 1, 128, 255} {
+				if at := h.near(uint32(i)<<16 | octet<<8); at+hintGap >= uint(cap(s.entries)) || len(s.entries) > hintGap && at+hintGap >= uint(len(s.entries)) {
+					t.Fatalf("hint %d, octet %d: %d of %d", i, octet, at, len(s.entries))
+				}
+			}
+		}
+	}
+	for n := range 40 {
+		ps, vs := make([]netip.Prefix, n), make([]uint32, n)
+		for i := range ps {
+			ps[i], vs[i] = corner(r), r.Uint32()>>r.IntN(32)
+		}
+		s, err := Compile(ps, vs, CompileOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside(&s.index)
+		inside(&reopen(t, s).index)
+	}
+	for _, width := range []int{1, 2, 3} {
+		table := routegen.IPv4(100000, 1)
+		vs := make([]uint32, len(table))
+		for i := range vs {
+			vs[i] = uint32(i) & (1<<(8*width) - 8)
+		}
+		s, err := Compile(table, vs, CompileOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside(&s.index)
+		right := 0
+		for _, p := range table {
+			key := key4(p.Addr().As4())
+			entry, at := uint(s.find(key))*uint(s.width), s.hints[key>>16].near(key)
+			if entry/hintGap == at/hintGap || entry/hintGap == at/hintGap+1 {
+				right++
+			}
+		}
+		t.Logf("width %d: %d of %d", s.width, right, len(table))
+		if 10*right < 9*len(table) {
+			t.Errorf("width %d: the line read ahead was right for %d of %d", s.width, right, len(table))
+		}
+	}
+}
+
 func TestBatchEdges(t *testing.T) {
 	tab := New[uint32](Config{})
 	table := routegen.IPv4(300, 4)

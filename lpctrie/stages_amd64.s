@@ -23,12 +23,12 @@ TEXT ·wordStage(SB), NOSPLIT|NOFRAME, $0-56
 loop:
 	MOVWLZX 2(SI)(CX*4), DX
 	MOVL (SI)(CX*4), R11
-	MOVWLZX (BX)(DX*8), DX
+	MOVWLZX (BX)(DX*2), DX
 	SHRL $14, R11
 	ANDL $3, R11
 	LEAQ (R11)(DX*4), DX
 	PREFETCHT0 (R9)(DX*8)
-	PREFETCHT0 (R10)(DX*1)
+	PREFETCHT0 (R10)(DX*4)
 	MOVL DX, (DI)(CX*4)
 	INCQ CX
 	CMPQ CX, R8
@@ -39,7 +39,6 @@ done:
 // func positionStage(x *index, keys, codes []uint32)
 TEXT ·positionStage(SB), NOSPLIT|NOFRAME, $0-56
 	ARGUMENTS
-	MOVQ index_top(AX), BX
 	MOVQ index_bits(AX), R9
 	MOVQ index_ends(AX), R10
 	MOVQ index_entries(AX), R12
@@ -52,10 +51,8 @@ loop:
 	SHRL $8, R11
 	SHRXQ R11, (R9)(DX*8), R11
 	POPCNTQ R11, R11
-	MOVBLZX (R10)(DX*1), DX
+	MOVL (R10)(DX*4), DX
 	SUBL R11, DX
-	MOVWLZX 2(SI)(CX*4), R11
-	ADDL place_first(BX)(R11*8), DX
 	MOVL DX, (DI)(CX*4)
 	IMULQ R13, DX
 	PREFETCHT0 (R12)(DX*1)
