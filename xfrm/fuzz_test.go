@@ -2,6 +2,8 @@ package xfrm
 
 import (
 	"bytes"
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -54,6 +56,11 @@ func FuzzMessages(f *testing.F) {
 		f.Add(b)
 	}
 	f.Add([]byte{16, 0, 0, 0, 2, 0})
+	usual, err := AppendNewSA(nil, Header{}, plainSA(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(usual)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) >= sizeHeader && data[0]&1 == 0 { // mostly one message, whatever its length field says
 			data = bytes.Clone(data)
@@ -70,6 +77,14 @@ func FuzzMessages(f *testing.F) {
 			}
 			_ = CheckMessage(m, Kernel{})
 			_ = ParseAck(m)
+			var short, long SA // the first parse makes the second a usual one, if the message is
+			for range 2 {
+				if got, want := short.parseMessage(m.Type, m.Body), long.parseAny(m.Type, m.Body); fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Fatalf("%v, want %v", got, want)
+				} else if got == nil && !reflect.DeepEqual(&short, &long) {
+					t.Fatalf("got %+v\nwant %+v", short, long)
+				}
+			}
 			var l Link
 			if l.Parse(m) == nil {
 				_, _ = AppendLink(nil, Header{}, &l)

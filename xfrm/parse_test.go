@@ -260,7 +260,7 @@ func TestUsualStates(t *testing.T) {
 	}
 }
 
-// TestPutAddr holds putWhole against the methods of an address.
+// TestPutAddr holds putWhole and getWhole against the methods of an address.
 func TestPutAddr(t *testing.T) {
 	for _, a := range []netip.Addr{{}, netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("255.254.253.252"), netip.IPv4Unspecified(), netip.IPv6Unspecified(),
 		netip.MustParseAddr("fe80::1%eth0"), netip.MustParseAddr("102:304:506:708:90a:b0c:d0e:f10"), netip.MustParseAddr("::ffff:1.2.3.4"),
@@ -271,6 +271,11 @@ func TestPutAddr(t *testing.T) {
 		putWhole(&got, &a)
 		if got != want {
 			t.Errorf("%v: %x, want %x", a, got, want)
+		}
+		for _, old := range []netip.Addr{{}, netip.MustParseAddr("192.0.2.9"), netip.MustParseAddr("2001:db8::9"), netip.MustParseAddr("fe80::9%eth9")} {
+			if getWhole(&old, &want); old != netip.AddrFrom16(want) {
+				t.Errorf("%x: %v", want, old)
+			}
 		}
 	}
 }

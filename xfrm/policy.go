@@ -60,7 +60,8 @@ func (t *Template) get(p *[sizeTmpl]byte) error {
 	case IPv4:
 		t.Dst, t.Src = netip.AddrFrom4([4]byte(p[0:])), netip.AddrFrom4([4]byte(p[28:]))
 	case IPv6:
-		t.Dst, t.Src = netip.AddrFrom16([16]byte(p[0:])), netip.AddrFrom16([16]byte(p[28:]))
+		getWhole(&t.Dst, (*[16]byte)(p[0:]))
+		getWhole(&t.Src, (*[16]byte)(p[28:]))
 	case Unspec:
 		t.Dst, t.Src = netip.Addr{}, netip.Addr{}
 	default:

@@ -598,24 +598,27 @@ const (
 // name is not among the well-known ones. The error is a [*FormatError]; the
 // SA's content is then undefined, but no key material of the message stays
 // unaccounted for: [SA.ClearKeys] finds it.
-func (s *SA) Parse(m Message) error {
-	switch m.Type {
+func (s *SA) Parse(m Message) error { return s.parseMessage(m.Type, m.Body) }
+
+// parseAny is Parse for any message.
+func (s *SA) parseAny(t MsgType, body []byte) error {
+	switch t {
 	case NewSA, UpdSA:
-		if len(m.Body) < sizeSA {
-			return &FormatError{Type: m.Type, Field: "fixed part", Err: ErrShort}
+		if len(body) < sizeSA {
+			return typed(fieldError("fixed part", ErrShort), t)
 		}
-		if err := s.parse((*[sizeSA]byte)(m.Body), m.Body[sizeSA:]); err != nil {
-			return typed(err, m.Type)
+		if err := s.parse((*[sizeSA]byte)(body), body[sizeSA:]); err != nil {
+			return typed(err, t)
 		}
 		return nil
 	case DelSA:
-		return s.parseDeleted(m)
+		return s.parseDeleted(&Message{Type: t, Body: body})
 	}
-	return &FormatError{Type: m.Type, Err: ErrType}
+	return typed(fieldError("", ErrType), t)
 }
 
 // parseDeleted reads a DELSA notification.
-func (s *SA) parseDeleted(m Message) error {
+func (s *SA) parseDeleted(m *Message) error {
 	rest, err := m.attrs(DelSA)
 	if err != nil {
 		return err
@@ -646,7 +649,8 @@ func (s *SA) parse(p *[sizeSA]byte, b []byte) error {
 	f := Family(ne.Uint16(p[saFamily:]))
 	switch f {
 	case IPv6:
-		s.Dst, s.Src = netip.AddrFrom16([16]byte(p[saID:])), netip.AddrFrom16([16]byte(p[saSrc:]))
+		getWhole(&s.Dst, (*[16]byte)(p[saID:]))
+		getWhole(&s.Src, (*[16]byte)(p[saSrc:]))
 	case IPv4:
 		s.Dst, s.Src = netip.AddrFrom4([4]byte(p[saID:])), netip.AddrFrom4([4]byte(p[saSrc:]))
 	default:

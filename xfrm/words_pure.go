@@ -11,3 +11,6 @@ func putWhole(p *[16]byte, a *netip.Addr) {
 	}
 	_, _ = a.AppendBinary(p[:0])
 }
+
+// getWhole stores an IPv6 address.
+func getWhole(a *netip.Addr, p *[16]byte) { *a = netip.AddrFrom16(*p) }

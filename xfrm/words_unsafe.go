@@ -27,5 +27,23 @@ func putWhole(p *[16]byte, a *netip.Addr) {
 	be.PutUint64(p[8:], w[1])
 }
 
+// getWhole stores an IPv6 address, as the method [netip.AddrFrom16] makes it. What
+// follows the words, and says that it is one without a zone, is written only if
+// it changes.
+func getWhole(a *netip.Addr, p *[16]byte) {
+	if *formOf(a) != *formOf(&unspecified6) {
+		*a = unspecified6
+	}
+	w := (*[2]uint64)(unsafe.Pointer(a))
+	w[0], w[1] = be.Uint64(p[:]), be.Uint64(p[8:])
+}
+
+var unspecified4, unspecified6 = netip.IPv4Unspecified(), netip.IPv6Unspecified()
+
+// formOf is where the pointer that follows the words is. It is compared only.
+func formOf(a *netip.Addr) *uintptr {
+	return (*uintptr)(unsafe.Add(unsafe.Pointer(a), unsafe.Sizeof([2]uint64{})))
+}
+
 // If this does not compile, an Addr has become smaller than two words.
 var _ [unsafe.Sizeof(netip.Addr{}) - unsafe.Sizeof([2]uint64{})]byte

@@ -1,0 +1,201 @@
+//go:build gc && go1.26 && !go1.27 && !purego && (amd64 || arm64)
+
+package xfrm
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"testing"
+	"unsafe"
+)
+
+// TestUsualFields looks for pointers among what parseMessage clears or copies,
+// and for fields that it takes for something else.
+func TestUsualFields(t *testing.T) {
+	type span struct{ from, to uintptr }
+	addr, prefix := reflect.TypeFor[netip.Addr](), reflect.TypeFor[netip.Prefix]()
+	if f := addr.Field(0); f.Offset != 0 || f.Type.Size() != 16 || addr.Field(1).Offset != 16 || addr.NumField() != 2 || addr.Size() != 24 {
+		t.Errorf("netip.Addr is %v, %v", addr.Field(0), addr.Field(1))
+	}
+	if f := prefix.Field(1); prefix.Field(0).Type != addr || prefix.Field(0).Offset != 0 || f.Type.Kind() != reflect.Uint8 || f.Offset != lengthAt || prefix.Size() != prefixSize {
+		t.Errorf("netip.Prefix is %v, %v", prefix.Field(0), prefix.Field(1))
+	}
+	spans := []span{{selAt, selAt + 16}, {selAt + lengthAt, selAt + prefixSize}, {selAt + prefixSize, selAt + prefixSize + 16}, {selAt + prefixSize + lengthAt, portsAt},
+		{portsAt, portsAt + 24}, {limitsAt, limitsAt + 64}, {replayAt, replayAt + replaySize}, {truncAt, truncAt + truncSize}, {encapAt, encapAt + encapSize},
+		{marksAt, marksAt + marksSize}, {timersAt, timersAt + timersSize}, {curAt, curAt + 40}}
+	covered := map[string]bool{}
+	var walk func(name string, typ reflect.Type, at uintptr)
+	walk = func(name string, typ reflect.Type, at uintptr) {
+		switch typ.Kind() {
+		case reflect.Struct:
+			for i := range typ.NumField() {
+				f := typ.Field(i)
+				walk(name+"."+f.Name, f.Type, at+f.Offset)
+			}
+		case reflect.Bool, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+			for _, s := range spans {
+				if at >= s.from && at < s.to {
+					covered[name] = true
+					if at+typ.Size() > s.to {
+						t.Errorf("%s is cleared in part", name)
+					}
+				}
+			}
+		default:
+			for _, s := range spans {
+				if at < s.to && at+typ.Size() > s.from {
+					t.Errorf("%s, a %v, is written over", name, typ)
+				}
+			}
+		}
+	}
+	walk("", reflect.TypeFor[SA](), 0)
+	for _, name := range []string{".Sel.Src.ip.addr.lo", ".Sel.Dst.bitsPlusOne", ".Sel.Family", ".Sel.UID", ".Lifetime.SoftBytes", ".Lifetime.HardUseSeconds", ".Replay.Window",
+		".Replay.OSeqHi", ".Auth.Legacy", ".Encap.Dst", ".Mark.Value", ".TFCPad", ".SecCtx.Alg", ".IPTFS.DropMicros.Value", ".ETimerThresh.Set", ".Cur.UseTime", ".Stats.Replay"} {
+		if !covered[name] {
+			t.Errorf("%s is not among what is cleared or copied", name)
+		}
+	}
+	for _, name := range []string{".AEAD.ICVBits", ".Src.addr.hi", ".SPI", ".LastUsed", ".Replay.Reported"} {
+		if covered[name] {
+			t.Errorf("%s is", name)
+		}
+	}
+	var s SA
+	if unsafe.Offsetof(s.Seq) != unsafe.Offsetof(s.ReqID)+4 || saReqID != saSeq+4 || unsafe.Offsetof(s.ExtraFlags) != unsafe.Offsetof(s.Flags)+4 ||
+		unsafe.Offsetof(s.Mark.Mask) != 4 || unsafe.Offsetof(s.Stats.Replay) != 4 {
+		t.Error("two fields that are copied as one are no neighbours")
+	}
+}
+
+// usualVariants are messages of which parseMessage has its own opinion: usual
+// ones, and such as differ from them in one thing.
+func usualVariants(t *testing.T) (out []Message) {
+	add := func(s *SA, typ MsgType, extra ...[]byte) {
+		t.Helper()
+		b, err := appendSA(nil, typ, Header{}, s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range extra {
+			b = append(b, e...)
+		}
+		SetLength(b, 0)
+		out = append(out, message(t, b, nil))
+	}
+	attr := func(k AttrType, n int) []byte {
+		d := make([]byte, n)
+		for i := range d {
+			d[i] = byte(3*i + int(k))
+		}
+		return AppendAttr(nil, k, d)
+	}
+	for _, addrs := range [][2]string{{"2001:db8:1::1", "2001:db8:2::2"}, {"192.0.2.1", "192.0.2.2"}, {"::ffff:192.0.2.1", "::"}} {
+		for _, family := range []Family{0, IPv4, IPv6} {
+			for _, name := range []string{"rfc4106(gcm(aes))", "rfc7539esp(chacha20,poly1305)", "gcm", "12345678", "123456789"} {
+				for _, n := range []int{0, 1, 15, 16, 17, 20, 32, 33, 36, 47, 48, 49, 64} {
+					s := plainSA(t)
+					s.Src, s.Dst = netip.MustParseAddr(addrs[0]), netip.MustParseAddr(addrs[1])
+					s.AEAD.Name, s.AEAD.Key = name, bytes.Repeat([]byte{byte(n)}, n)
+					s.Sel = Selector{Family: family}
+					typ := NewSA
+					if n%2 == 1 {
+						typ = UpdSA
+					}
+					add(s, typ)
+				}
+			}
+		}
+	}
+	s := plainSA(t)
+	all := [][]byte{attr(AttrReplay, 12), attr(AttrSADir, 1), attr(AttrLastUsed, 8), attr(AttrIfID, 4), attr(AttrMark, 8)}
+	add(s, NewSA, all...)
+	slices.Reverse(all)
+	add(s, NewSA, all...)
+	for _, a := range all {
+		add(s, NewSA, a)
+		add(s, NewSA, a, a)
+		add(s, NewSA, a[:len(a)-1])
+		add(s, NewSA, a[:5])
+		add(s, NewSA, append(slices.Clone(a), 0, 0, 0, 0))
+		short := slices.Clone(a)
+		short[0] = 5
+		add(s, NewSA, short)
+		short[0] = 3
+		add(s, NewSA, short)
+		short[0] = 0xff
+		add(s, NewSA, short)
+	}
+	for _, k := range []AttrType{AttrCrypt, AttrAuth, AttrAuthTrunc, AttrComp, AttrAEAD, AttrEncap, AttrCoAddr, AttrReplayESN, AttrSecCtx, AttrOffload, AttrSetMark, 77} {
+		add(s, NewSA, attr(k, 80))
+		add(s, NewSA, attr(k, 4))
+	}
+	b, err := AppendNewSA(nil, Header{}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range sizeSA {
+		c := slices.Clone(b)
+		c[sizeHeader+i] ^= 0x81
+		out = append(out, message(t, c, nil))
+	}
+	for i := range 76 { // the algorithm's attribute
+		c := slices.Clone(b)
+		c[sizeHeader+sizeSA+i] ^= 0x81
+		m, _, err := FirstMessage(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, m)
+	}
+	if native {
+		for _, row := range catalogue(t) {
+			for _, m := range xfrmMessages(t, append(row.sent(t), row.recv(t)...)) {
+				if m.Type == NewSA || m.Type == UpdSA {
+					out = append(out, m)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// TestUsualParse compares the short way with the general one for each message
+// after each of others.
+func TestUsualParse(t *testing.T) {
+	msgs := usualVariants(t)
+	before := []Message{{}}
+	for i := 0; i < len(msgs); i += 41 {
+		before = append(before, msgs[i])
+	}
+	short := 0
+	padding := func(s *SA) *byte { return (*byte)(unsafe.Add(unsafe.Pointer(&s.Flags), 1)) }
+	for _, x := range before {
+		for _, y := range msgs {
+			for _, z := range []Message{x, y} { // y after y is what is usual
+				var a, b SA
+				if z.Body != nil {
+					_, _ = a.parseAny(z.Type, z.Body), b.parseAny(z.Type, z.Body)
+				}
+				*padding(&a) = 1 // which only the short way clears
+				got, want := a.parseMessage(y.Type, y.Body), b.parseAny(y.Type, y.Body)
+				if *padding(&a) == 0 {
+					short++
+				}
+				if fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Fatalf("%x\nafter %x:\n%v, want %v", y.Body, z.Body, got, want)
+				}
+				if got == nil && !reflect.DeepEqual(&a, &b) {
+					t.Fatalf("%x\nafter %x:\n got %+v\nwant %+v", y.Body, z.Body, a, b)
+				}
+			}
+		}
+	}
+	t.Logf("%d messages, %d short ways", len(msgs), short)
+	if short < len(msgs) {
+		t.Errorf("%d short ways of %d messages after %d others: too few to tell", short, len(msgs), len(before))
+	}
+}
