@@ -103,7 +103,7 @@ func (s *SA) parseMessage(t MsgType, body []byte) error {
 	*(*[2]uint64)(sel), *(*uint64)(unsafe.Add(sel, lengthAt)) = [2]uint64{0, selLow}, selLength
 	*(*uint64)(unsafe.Add(at, portsAt)) = selFamily
 	*(*[16]byte)(unsafe.Add(at, portsAt+8)) = [16]byte{}
-	s.SPI, s.Proto, s.Mode = be.Uint32(p[saID+16:]), Proto(p[saID+20]), Mode(p[saMode])
+	*(*uint64)(unsafe.Pointer(&s.SPI)) = uint64(be.Uint32(p[saID+16:])) | uint64(p[saID+20])<<32 | uint64(p[saMode])<<40
 	*(*uint64)(unsafe.Pointer(&s.ReqID)) = mathbits.RotateLeft64(ne.Uint64(p[saSeq:]), 32)
 	*(*uint64)(unsafe.Pointer(&s.Flags)) = uint64(p[saFlags])
 	*(*[32]byte)(unsafe.Add(at, limitsAt)) = [32]byte{}
@@ -135,8 +135,10 @@ func (s *SA) parseMessage(t MsgType, body []byte) error {
 				return s.parseAny(t, body)
 			}
 			to, from := unsafe.Pointer(unsafe.SliceData(s.AEAD.Key)), unsafe.Add(a, 4+sizeAlgoAuth)
-			copy16(to, from, 0) // these overlap, or are the same
-			copy16(to, from, uintptr(min(n-16, 16)))
+			copy16(to, from, 0) // the last overlaps what is before it
+			if n > 32 {
+				copy16(to, from, 16)
+			}
 			copy16(to, from, uintptr(n-16))
 			s.AEAD.ICVBits = *(*uint32)(unsafe.Add(a, 4+68))
 			seen = true
@@ -176,9 +178,12 @@ func sameName(s string, p *[64]byte) bool {
 		return false
 	}
 	q, w := unsafe.Pointer(unsafe.StringData(s)), unsafe.Pointer(p)
-	other := differ8(q, w, n) | uint64(p[n+8])
-	for i := uint(0); i < n; i += 8 {
-		other |= differ8(q, w, i)
+	other := differ8(q, w, 0) | differ8(q, w, n) | uint64(p[n+8])
+	if n > 8 {
+		other |= differ8(q, w, 8)
+		for i := uint(16); i < n; i += 8 {
+			other |= differ8(q, w, i)
+		}
 	}
 	return other == 0
 }

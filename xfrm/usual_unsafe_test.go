@@ -65,7 +65,8 @@ func TestUsualFields(t *testing.T) {
 		}
 	}
 	var s SA
-	if unsafe.Offsetof(s.Seq) != unsafe.Offsetof(s.ReqID)+4 || saReqID != saSeq+4 || unsafe.Offsetof(s.ExtraFlags) != unsafe.Offsetof(s.Flags)+4 ||
+	if unsafe.Offsetof(s.Proto) != unsafe.Offsetof(s.SPI)+4 || unsafe.Offsetof(s.Mode) != unsafe.Offsetof(s.SPI)+5 ||
+		unsafe.Offsetof(s.Seq) != unsafe.Offsetof(s.ReqID)+4 || saReqID != saSeq+4 || unsafe.Offsetof(s.ExtraFlags) != unsafe.Offsetof(s.Flags)+4 ||
 		unsafe.Offsetof(s.Mark.Mask) != 4 || unsafe.Offsetof(s.Stats.Replay) != 4 {
 		t.Error("two fields that are copied as one are no neighbours")
 	}
