@@ -487,8 +487,9 @@ func (c *Conn) dumpOnce(all []byte, f func(b []byte, h header) ([]byte, error)) 
 		}
 		d := all[len(all) : len(all)+n]
 		for at := 0; at < len(d); {
-			m, rest, err := next(d[at:])
-			if err != nil {
+			m, size := next(d[at:])
+			if size == 0 {
+				_, _, err := xfrm.FirstMessage(d[at:])
 				return all, err
 			}
 			if m.Seq != seq {
@@ -505,29 +506,28 @@ func (c *Conn) dumpOnce(all []byte, f func(b []byte, h header) ([]byte, error)) 
 				}
 				return all[:len(all)+at], nil // the end marker is no entry
 			}
-			at = len(d) - len(rest)
+			at += size
 		}
 		all = all[:len(all)+len(d)]
 	}
 }
 
-// next returns the message at the start of b and what follows it. It is
-// [xfrm.FirstMessage] in a form that is compiled in place.
-func next(b []byte) (m xfrm.Message, rest []byte, err error) {
+// next returns the message at the start of b and how many octets it takes with
+// its padding, 0 if there is none; [xfrm.FirstMessage] says why. This one's results
+// fit into registers.
+func next(b []byte) (m xfrm.Message, n int) {
 	const header = 16
 	if len(b) < header {
-		_, _, err = xfrm.FirstMessage(b)
-		return m, nil, err
+		return m, 0
 	}
 	l := uint(native.Uint32(b))
 	if l < header || l > uint(len(b)) {
-		_, _, err = xfrm.FirstMessage(b)
-		return m, nil, err
+		return m, 0
 	}
 	m.Type, m.Flags = xfrm.MsgType(native.Uint16(b[4:])), native.Uint16(b[6:])
 	m.Seq, m.PortID = native.Uint32(b[8:]), native.Uint32(b[12:])
 	m.Body = b[header:l]
-	return m, b[min((l+3)&^3, uint(len(b))):], nil
+	return m, min(int(l+3)&^3, len(b))
 }
 
 var native = binary.NativeEndian
@@ -548,11 +548,9 @@ func (c *Conn) States(ctx context.Context, f xfrm.SAFilter) iter.Seq2[*xfrm.SA, 
 		var s xfrm.SA
 		defer s.ClearKeys()
 		for rest := all; len(rest) > 0; {
-			m, more, err := next(rest)
-			if err == nil {
-				rest = more
-				err = s.Parse(m)
-			}
+			m, size := next(rest)
+			rest = rest[size:]
+			err := s.Parse(m)
 			if !yield(&s, err) || err != nil {
 				return
 			}
@@ -574,11 +572,9 @@ func (c *Conn) Policies(ctx context.Context) iter.Seq2[*xfrm.Policy, error] {
 		}
 		var p xfrm.Policy
 		for rest := all; len(rest) > 0; {
-			m, more, err := next(rest)
-			if err == nil {
-				rest = more
-				err = p.Parse(m)
-			}
+			m, size := next(rest)
+			rest = rest[size:]
+			err := p.Parse(m)
 			if !yield(&p, err) || err != nil {
 				return
 			}
