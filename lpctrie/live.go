@@ -644,9 +644,10 @@ func (v *View[V]) LookupBatch(as []netip.Addr, vs []V, oks []bool) int {
 	var keys [batch]uint32
 	var chunks [batch]*chunk[V]
 	none := run1[V]{slen: slenNone}
+	const _ = uint(64 - batch) // the bits of other below
 	for at := 0; at < n; at += batch {
 		part := as[at:min(at+batch, n)]
-		other := uint32(0)
+		other := uint64(0) // a bit for each that is not IPv4
 		// Stages of loads that do not depend on each other.
 		for i, a := range part {
 			k := uint32(0)

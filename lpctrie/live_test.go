@@ -176,6 +176,45 @@ func liveAgainstTable(t *testing.T, updates int) {
 	}
 }
 
+// Addresses that are not IPv4 at every place of a batch, with a default route that
+// they must not find.
+func TestLiveBatchEdges(t *testing.T) {
+	l := NewLive[uint32](Config{})
+	table := routegen.IPv4(300, 4)
+	for i, p := range table {
+		l.Insert(p, uint32(i))
+	}
+	l.Insert(pfx("0.0.0.0/0"), 1000)
+	others := []netip.Addr{adr("2001:db8::1"), adr("::ffff:1.2.3.4"), {}}
+	for n := range 3*batch + 1 {
+		as := make([]netip.Addr, n)
+		for i := range as {
+			if as[i] = table[i].Addr(); (i+n)%4 == 0 {
+				as[i] = others[i%3]
+			}
+		}
+		vs, oks := make([]uint32, n+1), make([]bool, n+1)
+		for i := range vs {
+			vs[i], oks[i] = 5555, true
+		}
+		found := l.LookupBatch(as, vs, oks)
+		for i, a := range as {
+			if want, ok := l.Lookup(a); vs[i] != want || oks[i] != ok || ok != a.Is4() {
+				t.Fatalf("%d of %d, %v: %d %v, want %d %v", i, n, a, vs[i], oks[i], want, ok)
+			}
+			if oks[i] {
+				found--
+			}
+		}
+		if found != 0 {
+			t.Fatalf("%d found too many", found)
+		}
+		if vs[n] != 5555 || !oks[n] {
+			t.Fatal("written behind the end")
+		}
+	}
+}
+
 // compareChunk holds a /16, which updates have patched again and again, against
 // one that is made anew.
 func compareChunk(t *testing.T, l *Live[uint32], k uint32) {

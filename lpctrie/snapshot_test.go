@@ -359,7 +359,6 @@ func TestEmptySnapshot(t *testing.T) {
 	compareAll(t, full, full.Compile(), []uint32{0, 1, 1 << 31, ^uint32(0)})
 }
 
-// Addresses that are not IPv4, slices of different lengths, every batch size.
 // TestHints holds what is read ahead against the bounds, and counts how often it is
 // in the cache line of the entry.
 func TestHints(t *testing.T) {
@@ -412,6 +411,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
+// Addresses that are not IPv4, slices of different lengths, every batch size.
 func TestBatchEdges(t *testing.T) {
 	tab := New[uint32](Config{})
 	table := routegen.IPv4(300, 4)
