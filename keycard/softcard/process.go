@@ -1,6 +1,7 @@
 package softcard
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -83,7 +84,9 @@ func (c *Card) process(ctx context.Context, raw []byte) []byte {
 			return answer(swMemory)
 		}
 	}
-	return c.deliver(data, sw)
+	out := c.deliver(data, sw)
+	c.pending = bytes.Clone(c.pending) // to be cleared: it may be the card's own object
+	return out
 }
 
 func (c *Card) dropChain() {

@@ -114,6 +114,47 @@ func TestPieces(t *testing.T) {
 	}
 }
 
+// TestAnswerGivenUp: who does not fetch the rest of a long answer does not take
+// it from the card. Each answer is longer than one piece.
+func TestAnswerGivenUp(t *testing.T) {
+	const selectApp = "00a4040006d27600012401"
+	for _, kind := range []softcard.Personality{softcard.V34, softcard.V34Chaining, softcard.V20} {
+		c := softcard.MustNew(softcard.Config{Personality: kind, Serial: 1})
+		ask(t, c, selectApp)
+		ask(t, c, "00200083083132333435363738")
+		ask(t, c, "10da7f21fe"+strings.Repeat("ab", 254))
+		for _, put := range []string{"00da7f21fe" + strings.Repeat("cd", 254), "00da5f50fe" + strings.Repeat("68", 254)} {
+			if got := ask(t, c, put); got != "9000" {
+				t.Fatalf("%d: write: %s", kind, got)
+			}
+		}
+		for _, object := range []string{"7f21", "5f50", "006e"} {
+			read := func() (all string) {
+				got := ask(t, c, "00ca"+object+"40")
+				for n := 0; got[len(got)-4:len(got)-2] == "61"; n++ {
+					if n > 20 {
+						t.Fatal("no end")
+					}
+					all += got[:len(got)-4]
+					got = ask(t, c, "00c0000040")
+				}
+				return all + got
+			}
+			want := read()
+			for _, next := range []string{"00ca004f00", selectApp} {
+				if got := ask(t, c, "00ca"+object+"40"); got[128:130] != "61" {
+					t.Fatalf("%d: object %s in one piece", kind, object)
+				}
+				ask(t, c, "00c0000040")
+				ask(t, c, next)
+				if got := read(); got != want {
+					t.Errorf("%d: object %s after %s:\n%s\nbefore\n%s", kind, object, next, got, want)
+				}
+			}
+		}
+	}
+}
+
 // Fixed keys against the standard library: the card's octets are what the
 // specification says they are.
 func TestVectors(t *testing.T) {
