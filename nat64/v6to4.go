@@ -314,16 +314,18 @@ func (t *Translator) hairpin(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, of
 		if len(b) < size {
 			return drop(ShortTransport)
 		}
-		switch old := be16(b[max(field, 0):]); {
-		case field == 0 || old == 0 && x.next == protoUDP:
-		case o.partial:
-			put16(b[field:], adjustPartial(old, minus, plus))
-		default:
-			old = adjust(old, minus, plus)
-			if old == 0 && x.next == protoUDP {
-				old = 0xffff
+		if field != 0 { // or there may be nothing behind the header
+			switch old := be16(b[field:]); {
+			case old == 0 && x.next == protoUDP:
+			case o.partial:
+				put16(b[field:], adjustPartial(old, minus, plus))
+			default:
+				old = adjust(old, minus, plus)
+				if old == 0 && x.next == protoUDP {
+					old = 0xffff
+				}
+				put16(b[field:], old)
 			}
-			put16(b[field:], old)
 		}
 	}
 	newSrc.store(p[8:])
