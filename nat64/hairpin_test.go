@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/netip"
 	"testing"
+
+	"signalbox.example/nat64/internal/checksum"
 )
 
 // hairpinned returns a packet from one host of crossConfig's EAM table to the
@@ -34,5 +36,31 @@ func TestHairpinOfAnyLength(t *testing.T) {
 				t.Errorf("protocol %d, %d octets: %v", next, n, r.Reason)
 			}
 		}
+	}
+}
+
+// The checksum of an error that is left to the device is finished before the
+// quoted packet is changed.
+func TestHairpinOfPartialError(t *testing.T) {
+	tr := must(New(crossConfig()))
+	m := testMaker()
+	host, other := netip.MustParseAddr("2001:db8:c::2"), netip.MustParseAddr("2001:db8:aaaa::9")
+	behind := func(a string) netip.Addr { return netip.MustParseAddr("2001:db8:64::" + a) }
+	// Nothing in the quoted packet makes up for its new addresses.
+	quoted := make([]byte, header6+40)
+	putHeader6(quoted, 0, 40, 50, 64, from6(behind("192.0.2.9")), from6(host))
+	in := m.icmp6(host, behind("192.0.2.9"), 1, 4, append(make([]byte, 4), quoted...))
+	h := VirtioHdr{Flags: VirtioNeedsChecksum, ChecksumStart: header6, ChecksumOffset: 2}
+	put16(in[header6+2:], checksum.Fold(pseudo(sumPair(load6(in[8:]), load6(in[24:])), len(in)-header6, protoICMPv6)))
+	var s Scratch
+	out, r := runOffload(t, tr, &s, &h, in)
+	if r.Reason != Hairpinned || load6(out[0][24:]) != from6(other) {
+		t.Fatalf("%v: %x", r.Reason, out)
+	}
+	if h.Flags != 0 {
+		t.Errorf("header %+v", h)
+	}
+	if err := judge(out[0]); err != nil {
+		t.Error(err)
 	}
 }

@@ -291,19 +291,19 @@ func (t *Translator) hairpin(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, of
 	}
 	b := p[x.l4:]
 	minus, plus := sumPair(src6, dst6), sumPair(newSrc, newDst)
+	var o offload
+	if h != nil && (h.Flags&VirtioNeedsChecksum != 0 || h.GSOType != 0) {
+		var ok bool // before anything that the checksum covers is changed
+		if o, ok = h.check(p, x.l4, x.next, true, x.fragment); !ok {
+			return drop(BadOffload)
+		}
+	}
 	if icmpError {
 		if x.flags != 0 {
 			return drop(FragmentedICMP)
 		}
 		if failure := c.hairpinQuote(b, &minus, &plus); failure != 0 {
 			return drop(failure)
-		}
-	}
-	var o offload
-	if h != nil && (h.Flags&VirtioNeedsChecksum != 0 || h.GSOType != 0) {
-		var ok bool
-		if o, ok = h.check(p, x.l4, x.next, true, x.fragment); !ok {
-			return drop(BadOffload)
 		}
 	}
 	if x.flags&offsetMask == 0 {
