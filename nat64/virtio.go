@@ -111,7 +111,7 @@ func (h *VirtioHdr) check(p []byte, l4 int, protocol uint8, v6, fragment bool) (
 	case VirtioGSOTCPv6:
 		ok = v6 && protocol == protoTCP
 	case VirtioGSOUDPL4:
-		ok = protocol == protoUDP
+		ok = protocol == protoUDP && h.GSOType == VirtioGSOUDPL4 // without ECN
 	}
 	if !ok || !o.partial || h.GSOSize == 0 || fragment {
 		return o, false

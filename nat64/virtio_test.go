@@ -201,3 +201,29 @@ func TestBadOffload(t *testing.T) {
 		}
 	}
 }
+
+// The ECN bit belongs to TCP. Beside UDP segmentation it is refused, and not
+// taken for TCP when segments are made.
+func TestBadOffloadOfUDP(t *testing.T) {
+	tr := must(New(crossConfig()))
+	var s Scratch
+	in := testMaker().v6sized(netip.MustParseAddr("2001:db8:c::2"), netip.MustParseAddr("2001:db8:64::198.51.100.2"), true, 2)
+	in[7] = 1 // an answer quotes one segment
+	for _, gso := range []uint8{VirtioGSOUDPL4, VirtioGSOUDPL4 | VirtioGSOECN} {
+		p := bytes.Clone(in)
+		h := partial(p, gso, 1)
+		out, r := runOffload(t, tr, &s, h, p)
+		if r.Reason != HopLimit {
+			t.Fatalf("%v", r.Reason)
+		}
+		// What does not fit its packet is quoted as it is.
+		if want := map[uint8]int{VirtioGSOUDPL4: 49, VirtioGSOUDPL4 | VirtioGSOECN: 50}[gso]; len(out[0]) != 48+want {
+			t.Errorf("GSO type %#x: %d octets quoted, want %d", gso, len(out[0])-48, want)
+		}
+		p = bytes.Clone(in)
+		p[7] = 64
+		if _, r := runOffload(t, tr, &s, partial(p, gso, 1), p); (r.Reason == BadOffload) != (gso&VirtioGSOECN != 0) {
+			t.Errorf("GSO type %#x: %v", gso, r.Reason)
+		}
+	}
+}
