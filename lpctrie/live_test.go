@@ -3,6 +3,7 @@ package lpctrie
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
@@ -289,6 +290,65 @@ func TestLiveOfRealisticTable(t *testing.T) {
 		}
 		compareChunk(t, l, k>>16)
 	}
+}
+
+// Clear inside an update takes every route, those that share a leaf too, and comes
+// undone with it.
+func TestLiveClear(t *testing.T) {
+	fill := func() *Live[int] {
+		l := NewLive[int](Config{})
+		for i, p := range []string{"0.0.0.0/0", "10.0.0.0/8", "10.0.0.0/24", "10.0.0.0/32", "10.0.1.0/24", "192.0.2.0/24"} {
+			for tos := range uint8(2) {
+				for priority := range uint32(2) {
+					r := Route{Prefix: pfx(p), TOS: 8 * tos, Priority: priority}
+					if err := l.Add(r, i, ModeAdd); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		return l
+	}
+	keys := []uint32{0, 0x09ffffff, 0x0a000000, 0x0a000001, 0x0a000100, 0x0a010000, 0xc0000201, ^uint32(0)}
+	l := fill()
+	err := l.Update(func(tx *Table[int]) error {
+		tx.Clear()
+		if tx.Len() != 0 {
+			t.Errorf("%d routes left by Clear", tx.Len())
+		}
+		for r := range tx.All() {
+			t.Errorf("%v left by Clear", r)
+		}
+		return tx.Insert(pfx("10.0.0.0/24"), 77)
+	})
+	if err != nil || l.Len() != 1 {
+		t.Fatal(err, l.Len())
+	}
+	for _, k := range keys {
+		if v, ok := l.LookupKey(k); ok != (k>>8 == 0x0a0000) || ok && v != 77 {
+			t.Errorf("%v: %d %v", AddrOf(k), v, ok)
+		}
+	}
+	l, same := fill(), fill()
+	fail := errors.New("no")
+	if err := l.Update(func(tx *Table[int]) error { tx.Clear(); return fail }); err != fail {
+		t.Fatal(err)
+	}
+	l.Read(func(a *Table[int]) {
+		verify(t, a)
+		same.Read(func(b *Table[int]) {
+			next, stop := iter.Pull2(b.All())
+			defer stop()
+			for r, v := range a.All() {
+				if wr, wv, _ := next(); r != wr || v != wv {
+					t.Errorf("%v %d, want %v %d", r, v, wr, wv)
+				}
+			}
+			if _, _, ok := next(); ok {
+				t.Error("routes are missing")
+			}
+		})
+	})
 }
 
 // A panic inside an update leaves everything as it was and usable.

@@ -291,8 +291,9 @@ func (t *Table[V]) Clear() {
 			keys = append(keys, t.hot[i].key)
 		}
 		for _, key := range keys {
-			leaf, parent := t.findLeaf(key)
-			t.removeAt(leaf, parent, 0)
+			for leaf, parent := t.findLeaf(key); leaf != 0; leaf, parent = t.findLeaf(key) {
+				t.removeAt(leaf, parent, 0)
+			}
 		}
 		t.tidy()
 		return
