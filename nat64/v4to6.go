@@ -202,11 +202,14 @@ func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 		class = 0
 	}
 	id, limit := be16(p[4:]), p[8]-1
+	if cut {
+		if h != nil {
+			*h = VirtioHdr{} // for each fragment
+		}
+		return s.fragment6(b, class, id, flags, limit, next, src6, dst6, c.lowest)
+	}
 	if h != nil {
 		h.move(extra-ihl, o)
-	}
-	if cut {
-		return s.fragment6(b, class, id, flags, limit, next, src6, dst6, c.lowest)
 	}
 	q := buf[off+begin : off+total : off+total]
 	if headed {

@@ -187,11 +187,14 @@ func (t *Translator) from6(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 		tos = 0
 	}
 	ttl := p[7] - 1
+	if cut {
+		if h != nil {
+			*h = VirtioHdr{} // for each fragment
+		}
+		return s.fragment4(b, tos, id, flags, ttl, next, src4, dst4, c.mtu4)
+	}
 	if h != nil {
 		h.move(header4-x.l4, o)
-	}
-	if cut {
-		return s.fragment4(b, tos, id, flags, ttl, next, src4, dst4, c.mtu4)
 	}
 	begin := x.l4 - header4
 	putHeader4(p[begin:], tos, total-begin, id, flags, ttl, next, src4, dst4)

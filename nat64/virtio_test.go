@@ -227,3 +227,27 @@ func TestBadOffloadOfUDP(t *testing.T) {
 		}
 	}
 }
+
+// A header that serves for several packets is all zero, whatever the device
+// said of the one.
+func TestHeaderOfFragments(t *testing.T) {
+	cfg := crossConfig()
+	cfg.MTU4 = 576
+	tr := must(New(cfg))
+	m := testMaker()
+	host4, host6 := netip.MustParseAddr("10.64.0.2"), netip.MustParseAddr("2001:db8:c::2")
+	far4 := netip.MustParseAddr("198.51.100.2")
+	var s Scratch
+	for _, in := range [][]byte{m.v4sized(far4, host4, true, 1400, false), m.v6sized(host6, cfg.Prefix.Embed(far4), true, 1000)} {
+		for _, flags := range []uint8{0, VirtioDataValid, VirtioNeedsChecksum} {
+			p, h := bytes.Clone(in), &VirtioHdr{}
+			if flags == VirtioNeedsChecksum {
+				h = partial(p, VirtioGSONone, 0)
+			}
+			h.Flags = flags
+			if out, r := runOffload(t, tr, &s, h, p); len(out) != 2 || *h != (VirtioHdr{}) {
+				t.Errorf("%v, flags %d: %d packets with %+v", r.Reason, flags, len(out), *h)
+			}
+		}
+	}
+}
