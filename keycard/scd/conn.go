@@ -121,12 +121,27 @@ func redirect(path string) (string, error) {
 // command sends one line, or none to read the greeting, and returns the data
 // of the response.
 func (c *Conn) command(ctx context.Context, line []byte) ([]byte, error) {
+	if err := c.take(ctx); err != nil {
+		return nil, err
+	}
+	defer c.give()
+	return c.exchange(ctx, line)
+}
+
+// take waits for the turn.
+func (c *Conn) take(ctx context.Context) error {
 	select {
 	case <-c.turn:
+		return nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	defer func() { c.turn <- struct{}{} }()
+}
+
+func (c *Conn) give() { c.turn <- struct{}{} }
+
+// exchange is command for who has the turn.
+func (c *Conn) exchange(ctx context.Context, line []byte) ([]byte, error) {
 	if c.broken != nil {
 		return nil, c.broken
 	}
@@ -186,8 +201,13 @@ func (c *Conn) Transmit(ctx context.Context, cmd []byte) ([]byte, error) {
 		line = append(line, "--exlen=4096 "...) // room for a long answer
 	}
 	line = hex.AppendEncode(line, cmd)
-	c.used = true
-	data, err := c.command(ctx, line)
+	err := c.take(ctx)
+	var data []byte
+	if err == nil {
+		c.used = true
+		data, err = c.exchange(ctx, line)
+		c.give()
+	}
 	clear(line[:cap(line)])
 	if err != nil {
 		return nil, err
@@ -209,15 +229,24 @@ func (c *Conn) Command(ctx context.Context, line string) ([]byte, error) {
 func (c *Conn) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
+	if err := c.take(ctx); err != nil {
+		c.conn.Close() // ends the command that is under way
+		<-c.turn
+		c.give()
+		return err
+	}
+	defer c.give()
+	if c.broken != nil {
+		return nil
+	}
 	var err error
 	if c.used {
-		_, err = c.command(ctx, []byte("SCD RESET"))
+		_, err = c.exchange(ctx, []byte("SCD RESET"))
 	}
 	c.conn.Close()
-	if c.broken == nil {
-		c.broken = fmt.Errorf("scd: %w", keycard.ErrClosed)
-	} else {
-		err = nil
+	if c.broken != nil {
+		return nil
 	}
+	c.broken = fmt.Errorf("scd: %w", keycard.ErrClosed)
 	return err
 }

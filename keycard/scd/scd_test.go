@@ -145,6 +145,48 @@ func TestCardThroughAgent(t *testing.T) {
 	}
 }
 
+// TestAgentShared: goroutines take turns on one connection, also when one of
+// them closes it. The race detector looks on.
+func TestAgentShared(t *testing.T) {
+	a := newAgent(t)
+	c, err := Dial(t.Context(), a.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := hex.DecodeString("00a4040006d27600012401")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for range 20 {
+				r, err := c.Transmit(t.Context(), read)
+				if err == nil && !bytes.Equal(r, []byte{0x90, 0}) || err != nil && !errors.Is(err, keycard.ErrClosed) {
+					t.Errorf("%x, %v", r, err)
+				}
+			}
+			if i < 2 {
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	resets := 0
+	for _, l := range a.lines {
+		if l == "SCD RESET" {
+			resets++
+		}
+	}
+	if resets == 0 {
+		t.Error("Close did not reset the card")
+	}
+}
+
 func TestAgentErrors(t *testing.T) {
 	a := newAgent(t)
 	conn, err := Dial(t.Context(), a.socket)
