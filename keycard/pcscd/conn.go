@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"signalbox.example/keycard"
@@ -28,7 +29,7 @@ type Conn struct {
 	name     string
 	share    Share
 	card     uint32
-	protocol uint32 // 1 T=0, 2 T=1
+	protocol atomic.Uint32 // 1 T=0, 2 T=1
 	atr      []byte
 	features map[byte]uint32 // control codes of PC/SC part 10
 	maxData  int
@@ -91,7 +92,8 @@ func (c *Conn) connect(ctx context.Context, reader string) error {
 	if err := result("connect to "+c.name, order.Uint32(b[148:])); err != nil {
 		return err
 	}
-	c.card, c.protocol = order.Uint32(b[140:]), order.Uint32(b[144:])
+	c.card = order.Uint32(b[140:])
+	c.protocol.Store(order.Uint32(b[144:]))
 	return c.readFeatures(ctx)
 }
 
@@ -151,10 +153,11 @@ func (c *Conn) Transmit(ctx context.Context, cmd []byte) ([]byte, error) {
 	var resp []byte
 	b := c.body[:32]
 	order.PutUint32(b, c.card)
-	order.PutUint32(b[4:], c.protocol)
+	protocol := c.protocol.Load()
+	order.PutUint32(b[4:], protocol)
 	order.PutUint32(b[8:], 8) // size of the protocol structure, not looked at
 	order.PutUint32(b[12:], uint32(len(cmd)))
-	order.PutUint32(b[16:], c.protocol)
+	order.PutUint32(b[16:], protocol)
 	order.PutUint32(b[20:], 8)
 	order.PutUint32(b[24:], maxResponse)
 	order.PutUint32(b[28:], 0)
@@ -230,9 +233,9 @@ func (c *Conn) Begin(ctx context.Context) error {
 
 // reconnect takes the card up again; init 0 leaves it as it is, 1 resets it.
 func (c *Conn) reconnect(ctx context.Context, init uint32) error {
-	b, err := c.small(ctx, "connect again", cmdReconnect, c.card, c.mode(), 3, init, c.protocol)
+	b, err := c.small(ctx, "connect again", cmdReconnect, c.card, c.mode(), 3, init, c.protocol.Load())
 	if err == nil {
-		c.protocol = order.Uint32(b[16:])
+		c.protocol.Store(order.Uint32(b[16:]))
 	}
 	return err
 }

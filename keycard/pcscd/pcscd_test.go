@@ -286,6 +286,37 @@ func TestCardOverDaemon(t *testing.T) {
 	}
 }
 
+// TestConnShared: commands of one goroutine go on while another takes up a card
+// that was reset. The race detector looks on.
+func TestConnShared(t *testing.T) {
+	d := newDaemon(t)
+	conn, err := d.s.Connect(t.Context(), "", Shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	d.mu.Lock()
+	d.begins = slices.Repeat([]uint32{codeReset, 0}, 50)
+	d.mu.Unlock()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for range 50 {
+			if err := conn.Begin(t.Context()); !errors.Is(err, keycard.ErrCardReset) {
+				t.Errorf("begin: %v", err)
+			}
+			if err := conn.End(false); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 100 {
+		if r, err := conn.Transmit(t.Context(), []byte{0, 0xa4, 4, 0, 6, 0xd2, 0x76, 0, 1, 0x24, 1}); err != nil || !bytes.Equal(r, []byte{0x90, 0}) {
+			t.Errorf("transmit: %x, %v", r, err)
+		}
+	}
+	wg.Wait()
+}
+
 func TestVersions(t *testing.T) {
 	for _, v := range []struct {
 		version [2]int32
