@@ -28,6 +28,13 @@ func (a addr6) netip() netip.Addr {
 
 func (a addr6) multicast() bool { return a.hi>>56 == 0xff }
 
+// neverSource reports an address that no packet comes from across a router (RFC
+// 4291 sections 2.5 and 2.7): unspecified, loopback, IPv4-mapped, link-local,
+// multicast.
+func (a addr6) neverSource() bool {
+	return a.hi == 0 && (a.lo <= 1 || a.lo>>32 == 0xffff) || a.hi>>54 == 0xfe80>>6 || a.multicast()
+}
+
 func from6(a netip.Addr) addr6 {
 	b := a.As16()
 	return load6(b[:])

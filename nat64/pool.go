@@ -28,7 +28,9 @@ type PoolOptions struct {
 	// V4 is the range of IPv4 addresses to hand out, /8 to /31. Its lowest
 	// address is never handed out.
 	V4 netip.Prefix
-	// Allow lists the IPv6 sources that may have an address; nil: all.
+	// Allow lists the IPv6 sources that may have an address; nil: all. The
+	// unspecified, loopback, IPv4-mapped, link-local and multicast addresses,
+	// which no packet across a router comes from, never have one.
 	Allow []netip.Prefix
 	// Reserved lists IPv4 addresses of the range that are not handed out. A
 	// translator adds what its other settings need: see [Pool.Reserve].
@@ -287,6 +289,9 @@ func (b *binding) touch() {
 }
 
 func (p *Pool) allows(a addr6) bool {
+	if a.neverSource() {
+		return false
+	}
 	if len(p.allow) == 0 {
 		return true
 	}

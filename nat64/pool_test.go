@@ -211,6 +211,35 @@ func TestPoolTraffic(t *testing.T) {
 	}
 }
 
+// Addresses that no host across a router has get nothing from a pool, neither
+// by a packet nor by a file: somebody could use them up, or have multicast made
+// of what comes back.
+func TestPoolRefusesAddressesOfNoHost(t *testing.T) {
+	p, _ := testPool(t, PoolOptions{V4: netip.MustParsePrefix("10.1.0.0/24")})
+	cfg := crossConfig()
+	cfg.Pools = []*Pool{p}
+	tr := must(New(cfg))
+	m := testMaker()
+	var s Scratch
+	far6 := cfg.Prefix.Embed(netip.MustParseAddr("198.51.100.2"))
+	for _, host := range []string{"::", "::1", "::ffff:192.0.2.1", "fe80::1", "febf:ffff::1", "ff02::1", "ff0e::1234"} {
+		in := m.v6sized(netip.MustParseAddr("2001:db8:a::1"), far6, true, 8)
+		a := from6(netip.MustParseAddr(host))
+		a.store(in[8:])
+		if _, r := run(t, tr, &s, in); r.Reason != UntranslatableSource || p.Len() != 0 {
+			t.Errorf("%s: %v, %d bindings", host, r.Reason, p.Len())
+		}
+		if n, err := p.LoadFrom(strings.NewReader("10.1.0.9 " + host + " 1799999000\n")); n != 0 || err == nil {
+			t.Errorf("%s in a file: %d, %v", host, n, err)
+		}
+	}
+	for i, host := range []string{"::2", "100::1", "fd00::1", "fec0::1", "64:ff9b::1", "2001:db8:a::1"} {
+		if _, r := run(t, tr, &s, m.v6sized(netip.MustParseAddr(host), far6, true, 8)); r.Reason != Translated64 || p.Len() != i+1 {
+			t.Errorf("%s: %v, %d bindings", host, r.Reason, p.Len())
+		}
+	}
+}
+
 func TestPoolFile(t *testing.T) {
 	o := PoolOptions{V4: netip.MustParsePrefix("192.168.255.0/24"), Reserved: []netip.Prefix{netip.MustParsePrefix("192.168.255.1/32")}}
 	p, c := testPool(t, o)
