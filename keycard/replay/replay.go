@@ -368,6 +368,15 @@ func (r *Recorder) ATR() []byte {
 	return nil
 }
 
+// MaxData returns the limit of the transport below, 0 if it has none: see
+// [keycard.DataLimiter].
+func (r *Recorder) MaxData() int {
+	if l, ok := r.t.(keycard.DataLimiter); ok {
+		return l.MaxData()
+	}
+	return 0
+}
+
 // Err returns the first error of writing.
 func (r *Recorder) Err() error {
 	r.mu.Lock()

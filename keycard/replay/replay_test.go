@@ -177,6 +177,39 @@ func TestRecorderInterfaces(t *testing.T) {
 		t.Errorf("%d transactions, %v", l.begins, err)
 	}
 	c.Close()
+	// A reader's limit holds behind a recorder too: longer data is chained.
+	for _, n := range []int{0, 200, 470} {
+		lim := limited{softcard.MustNew(softcard.Config{}), n}
+		admin := keycard.WithPINs(keycard.StaticPIN(nil, keycard.PINString("12345678")))
+		c, err := keycard.Open(t.Context(), replay.NewRecorder(lim, &bytes.Buffer{}).Transport(), admin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SetCertificate(t.Context(), keycard.SlotAuth, make([]byte, 1000)); err != nil {
+			t.Errorf("limit %d: %v", n, err)
+		}
+		if got := replay.NewRecorder(lim, &bytes.Buffer{}).MaxData(); got != n {
+			t.Errorf("limit %d: the recorder says %d", n, got)
+		}
+	}
+	if n := replay.NewRecorder(softcard.MustNew(softcard.Config{}), &bytes.Buffer{}).MaxData(); n != 0 {
+		t.Errorf("no limit: %d", n)
+	}
+}
+
+// limited is a transport that refuses commands with more data than it says.
+type limited struct {
+	*softcard.Card
+	n int
+}
+
+func (l limited) MaxData() int { return l.n }
+
+func (l limited) Transmit(ctx context.Context, cmd []byte) ([]byte, error) {
+	if c, _, err := keycard.ParseCommand(cmd); err != nil || l.n > 0 && len(c.Data) > max(l.n, 255) {
+		return nil, keycard.ErrMalformed
+	}
+	return l.Card.Transmit(ctx, cmd)
 }
 
 type locker struct {
