@@ -12,6 +12,17 @@ const (
 	knownLag = 4
 )
 
+// A ground is what the receiver adds to the air: noise power, and the DC offset
+// of its converter, 0 where that is harmless.
+type ground struct {
+	noise      float32
+	dcRe, dcIm float32
+}
+
+// fewSamples of a stream's end, fewer than this, may be filled by frames and
+// tell nothing of the ground: the block before does.
+const fewSamples = 16 * noiseStep
+
 // A span is a frame that is certain, and its place in half samples.
 type span struct {
 	from, to int
@@ -26,15 +37,16 @@ type block struct {
 	lim    *limits
 	repair Repair
 
-	behind  int      // samples in front of the first that is searched
-	size    int      // samples from the first that is searched to the next block
-	known   []uint32 // addresses heard up to knownLag blocks ago
-	first   int64    // index of re[0] in the stream
-	valid   int      // samples of re that came from the input
-	re      []float32
-	im      []float32
-	e       []float32
-	noise   float32
+	behind int      // samples in front of the first that is searched
+	size   int      // samples from the first that is searched to the next block
+	known  []uint32 // addresses heard up to knownLag blocks ago
+	first  int64    // index of re[0] in the stream
+	valid  int      // samples of re that came from the input
+	re     []float32
+	im     []float32
+	e      []float32
+	ground
+	given   ground                          // where its noise is not 0, of the block before, for one run
 	gates   [gateWindow + sieveStep]float32 // of a part of the block, see scan
 	out     []reading
 	ac      bool // look for Mode A/C replies too
@@ -101,6 +113,9 @@ func (b *block) run() {
 	b.centre()
 	energies(b.e, b.re, b.im, b.t)
 	b.noise = noiseLevel(b.e[:2*b.valid], b.scratch)
+	if b.given.noise > 0 {
+		b.noise, b.given = min(b.noise, b.given.noise), ground{}
+	}
 	if b.noise <= 0 {
 		return
 	}
@@ -154,7 +169,13 @@ func (b *block) centre() {
 	}
 	x /= n
 	y /= n
-	if x*x+y*y < 0.005*power/n { // harmless
+	if b.given.noise > 0 {
+		x, y = b.given.dcRe, b.given.dcIm
+	} else if x*x+y*y < 0.005*power/n {
+		x, y = 0, 0
+	}
+	b.dcRe, b.dcIm = x, y
+	if x == 0 && y == 0 {
 		return
 	}
 	for i := range b.re[:b.valid] {

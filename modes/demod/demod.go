@@ -26,8 +26,9 @@ type Demodulator struct {
 	worker func()
 	taken  atomic.Int32 // full blocks that a worker has taken
 	wg     sync.WaitGroup
-	full   int // blocks that are full; blocks[full] is being filled
-	fill   int // samples in it
+	full   int    // blocks that are full; blocks[full] is being filled
+	fill   int    // samples in it
+	quiet  ground // of the last block that was searched
 
 	judged int                // blocks
 	heard  [knownLag][]uint32 // addresses known behind each of the last blocks
@@ -87,7 +88,7 @@ func New(c Config) (*Demodulator, error) {
 func (d *Demodulator) restart(next int64) {
 	b := d.blocks[0]
 	b.first = next - int64(b.behind)
-	d.full, d.fill = 0, b.behind
+	d.full, d.fill, d.quiet = 0, b.behind, ground{}
 	clear(b.re[:b.behind])
 	clear(b.im[:b.behind])
 }
@@ -155,13 +156,12 @@ func (d *Demodulator) pull(emit func(*modes.Frame)) {
 // run when no other is free.
 func (d *Demodulator) next(emit func(*modes.Frame)) {
 	b, c := d.blocks[d.full], d.blocks[d.full+1]
-	overlap := len(b.re) - b.size
-	b.valid = len(b.re)
-	copy(c.re[:overlap], b.re[b.size:])
-	copy(c.im[:overlap], b.im[b.size:])
+	b.valid = d.fill
+	d.fill -= b.size
+	copy(c.re[:d.fill], b.re[b.size:])
+	copy(c.im[:d.fill], b.im[b.size:])
 	c.first = b.first + int64(b.size)
 	d.full++
-	d.fill = overlap
 	if d.full == len(d.blocks)-1 {
 		d.work(emit)
 	}
@@ -188,6 +188,7 @@ func (d *Demodulator) work(emit func(*modes.Frame)) {
 	for _, b := range d.blocks[:d.full] {
 		d.stats.add(&b.stats)
 		d.emitModeAC(b)
+		d.quiet = b.ground
 		d.judge.judgeBlock(b.out, emit)
 		slot := &d.heard[d.judged%knownLag]
 		*slot = (*slot)[:0]
@@ -230,10 +231,22 @@ func (d *Demodulator) Flush(emit func(*modes.Frame)) {
 	}
 	b := d.blocks[d.full]
 	end := b.first + int64(d.fill)
-	if d.fill > b.behind {
+	if d.fill > b.behind+b.size {
+		// What this block only sees ahead may hold the start of a frame too.
+		clear(b.re[d.fill:])
+		clear(b.im[d.fill:])
+		d.next(emit)
+	}
+	if d.full > 0 {
+		d.work(emit)
+	}
+	if b = d.blocks[0]; d.fill > b.behind {
 		b.valid = d.fill
 		clear(b.re[d.fill:])
 		clear(b.im[d.fill:])
+		if d.fill < fewSamples {
+			b.given = d.quiet
+		}
 		// The open block counts as full; one is always left to be the next.
 		d.full++
 		d.work(emit)

@@ -161,6 +161,40 @@ func TestTailAndBorders(t *testing.T) {
 	}
 }
 
+// Bug 19 again: wherever the stream ends, also a little behind the border of a
+// block, the last frame is found.
+func TestTailOfAnyLength(t *testing.T) {
+	long := synth.Squitter(0x4b1a2c, 5, [7]byte{0x58, 1, 2, 3, 4, 5, 6})
+	short := synth.AllCall(0x4b1a2c, 5, 0)
+	const border = 16384 // of blocks of all efforts
+	for _, effort := range efforts {
+		for _, rate := range []int{2_000_000, 2_400_000} {
+			for _, f := range [][]byte{long[:], short[:]} {
+				lost := 0
+				for total := border - 100; total < border+900; total += 23 {
+					length := (8+8*len(f))*rate/1_000_000 + 6
+					air := synth.NewAir(float64(rate), total)
+					air.Add(synth.Signal{Frame: f, Start: float64(total-length) / float64(rate), Amplitude: 0.5})
+					air.Noise(rand.New(rand.NewPCG(uint64(total), 4)), 0.02)
+					iq := synth.AppendUC8(nil, air.IQ)
+					found := 0
+					for _, g := range frames(t, demod.Config{Effort: effort, Rate: rate, Workers: 1 + total%3}, iq, nil) {
+						if string(g.Bytes()) == string(f) {
+							found++
+						}
+					}
+					if found != 1 {
+						lost++
+					}
+				}
+				if lost > 0 {
+					t.Errorf("%v, %d samples a second, %d bytes: lost at the end of %d streams of 44", effort, rate, len(f), lost)
+				}
+			}
+		}
+	}
+}
+
 func TestClockGoesOnAfterFlush(t *testing.T) {
 	f := synth.Squitter(0x4b1a2c, 5, [7]byte{0x58, 1, 2, 3, 4, 5, 6})
 	air := synth.NewAir(2.4e6, 10000)
