@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -36,7 +37,7 @@ func ParseHolder(b []byte) (Holder, error) {
 		b = rest
 		switch tag {
 		case doName:
-			h.Surname, h.Given, _ = strings.Cut(strings.ReplaceAll(string(v), "<<", "\x00"), "\x00")
+			h.Surname, h.Given, _ = strings.Cut(strings.TrimRight(string(v), "<"), "<<")
 			h.Surname = strings.ReplaceAll(h.Surname, "<", " ")
 			h.Given = strings.ReplaceAll(h.Given, "<", " ")
 		case doLanguage:
@@ -340,7 +341,7 @@ func (c *Card) FetchKey(ctx context.Context, cl *http.Client, limit int64) ([]by
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("keycard: fetch %s: %s", u, resp.Status)
 	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	b, err := io.ReadAll(io.LimitReader(resp.Body, min(max(limit, 0), math.MaxInt64-1)+1))
 	if err != nil {
 		return nil, fmt.Errorf("keycard: fetch: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -244,11 +245,41 @@ func TestFetchKey(t *testing.T) {
 			t.Errorf("%s: %q, %v", v.url, b, err)
 		}
 	}
+	if err := c.SetURL(t.Context(), srv.URL+"/key"); err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[int64]string{10: "public key", math.MaxInt64: "public key", 9: "", 0: "", -1: "", math.MinInt64: ""} {
+		if b, err := c.FetchKey(t.Context(), srv.Client(), limit); string(b) != want || errors.Is(err, keycard.ErrTooLong) != (want == "") {
+			t.Errorf("limit %d: %q, %v", limit, b, err)
+		}
+	}
 	if err := c.SetURL(t.Context(), srv.URL+"/none"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.FetchKey(t.Context(), srv.Client(), 50); err == nil {
 		t.Error("404 gave no error")
+	}
+}
+
+// Fillers at the end of a name (ISO/IEC 7501-1 pads with them) are spaces like
+// those inside it.
+func TestNameWithFillers(t *testing.T) {
+	for name, want := range map[string]string{
+		"DOE<<JOHN":            "JOHN DOE",
+		"DOE<<JOHN<<<<<<<":     "JOHN DOE",
+		"VAN<DER<DOE<<JOHN<Q":  "JOHN Q VAN DER DOE",
+		"DOE<<JOHN<<Q":         "JOHN  Q DOE",
+		"DOE":                  "DOE",
+		"DOE<<":                "DOE",
+		"DOE<<<JOHN":           "JOHN DOE",
+		"":                     "",
+		"<<<<":                 "",
+		"DOE<<JOHN<<JUNIOR<<<": "JOHN  JUNIOR DOE",
+	} {
+		h, err := keycard.ParseHolder(keycard.AppendTLV(nil, 0x5b, []byte(name)))
+		if err != nil || h.Name() != want {
+			t.Errorf("%q: %q, %v, want %q", name, h.Name(), err, want)
+		}
 	}
 }
 
