@@ -307,6 +307,23 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
+// A clock may stand still, at zero too: nothing takes the time 0 for "never".
+func TestClockAtZero(t *testing.T) {
+	for _, now := range []time.Time{time.Unix(0, 0), {}} {
+		tr := New(Config{})
+		var a *Aircraft
+		var changes []Changes
+		for _, s := range []string{"8d40621d58c382d690c8ac2863a7", "8d40621d58c386435cc412692ad6", "8d40621d58c386435cc412692ad6"} {
+			f := hexFrame(t, s)
+			got, c, _ := tr.Update(&f, now)
+			a, changes = got, append(changes, c)
+		}
+		if !changes[1].Has(Position) || !changes[2].Has(Duplicate) || a.Source() != SourceADSB {
+			t.Errorf("%v: %b, %v", now, changes, a.Source())
+		}
+	}
+}
+
 func TestAgeing(t *testing.T) {
 	tr := New(Config{Timeout: 2 * time.Minute})
 	p := modes.LatLon{Lat: 50, Lon: 8}

@@ -160,6 +160,9 @@ func ticks(now time.Time) uint64 {
 // nothing of f and m.
 func (t *Tracker) Apply(f *modes.Frame, m *modes.Message, now time.Time) (*Aircraft, Changes) {
 	n := now.UnixNano()
+	if n == 0 {
+		n = 1 // 0 stands for never
+	}
 	if every := int64(t.config.Timeout) / 16; n-t.swept > every || n < t.swept-every {
 		t.sweep(n)
 	}
