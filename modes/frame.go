@@ -139,7 +139,7 @@ func imf(d *[14]byte) bool {
 		return d[5]&0x80 != 0 // ME bit 9
 	case tc == 29:
 		return d[10]&0x20 != 0 // ME bit 51
-	case tc == 28, tc == 31:
+	case tc == 28 && d[4]&7 == 1, tc == 31: // an advisory of subtype 2 ends with the threat
 		return d[10]&0x01 != 0 // ME bit 56
 	}
 	return false

@@ -166,8 +166,14 @@ func Decode(f *Frame, m *Message) error {
 		default:
 			m.Control = Some(control)
 			switch control {
-			case 0, 1, 6:
+			case 0, 1:
 				m.squitter(me, false)
+			case 6: // IMF is where the aircraft sent supplement B, or T on the surface
+				m.squitter(me, false)
+				m.NICb = Opt[bool]{}
+				if m.Position.V.Kind == CPRSurface {
+					m.TimeSync = Opt[bool]{}
+				}
 			case 2, 5:
 				m.squitter(me, true)
 			case 3:

@@ -198,6 +198,29 @@ func TestTISBAndADSR(t *testing.T) {
 			t.Errorf("CF %d: %+v", c.cf, m)
 		}
 	}
+	// What is sent again has the IMF bit in the place of NIC supplement B, and
+	// of T on the surface; among aircraft statuses only the emergency has it.
+	imfSurface := EncodeSurfacePosition(7, Some(10.0), Some(90.0), CPR{Lat: 7, Lon: 8, Kind: CPRSurface})
+	imfSurface[2] |= 8 // ME bit 21
+	imfEmergency := EncodeEmergency(EmergencyMedical, 0x1234)
+	imfEmergency[6] |= 1                                           // ME bit 56
+	advisory := store56(28<<51 | 2<<48 | 1<<47 | 2<<26 | 1<<6 | 5) // a threat without Mode S, bearing step 5
+	for _, c := range []struct {
+		cf       uint8
+		me       [7]byte
+		kind     AddressKind
+		nicB, ts bool
+	}{
+		{0, imfPosition, AddressICAODevice, true, true}, {1, imfSurface, AddressNonICAO, false, true},
+		{6, position, AddressADSR, false, true}, {6, imfPosition, AddressADSRAnonymous, false, true}, {6, imfSurface, AddressADSRAnonymous, false, false},
+		{6, imfEmergency, AddressADSRAnonymous, false, false}, {6, advisory, AddressADSR, false, false},
+	} {
+		f := EncodeNonTransponder(c.cf, 0x4b1a2c, c.me)
+		m := decode(t, f.String())
+		if m.Address.Kind != c.kind || m.NICb.OK != c.nicB || m.TimeSync.OK != c.ts {
+			t.Errorf("CF %d, TC %d: %v, NICb %v, T %v", c.cf, m.TypeCode.V, m.Address.Kind, m.NICb, m.TimeSync)
+		}
+	}
 	// Coarse TIS-B: surveillance status 1, 10,000 ft, track 90, 160 kt.
 	v := uint64(1)<<53 | uint64(encode12(10000))<<37 | 1<<36 | 8<<31 | 6<<25 | 1<<24 | 0x123<<12 | 0x456
 	f := EncodeNonTransponder(3, 0x4b1a2c, store56(v))
