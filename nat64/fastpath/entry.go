@@ -76,12 +76,18 @@ func appendKey(b []byte, p netip.Prefix) []byte {
 // entries are the contents of both tables. A later entry for the same prefix
 // replaces an earlier one.
 type entries struct {
-	v6 map[netip.Prefix]value64
-	v4 map[netip.Prefix]value46
+	v6    map[netip.Prefix]value64
+	v4    map[netip.Prefix]value46
+	never []netip.Prefix // see neverRouted
 }
 
 func newEntries() *entries {
-	return &entries{map[netip.Prefix]value64{}, map[netip.Prefix]value46{}}
+	e := &entries{v6: map[netip.Prefix]value64{}, v4: map[netip.Prefix]value46{}}
+	for _, p := range neverRouted {
+		e.never = append(e.never, netip.MustParsePrefix(p))
+		e.punt(netip.MustParsePrefix(p))
+	}
+	return e
 }
 
 func (e *entries) punt(p netip.Prefix) {
@@ -92,9 +98,24 @@ func (e *entries) punt(p netip.Prefix) {
 	}
 }
 
-// eam adds an explicit mapping in both directions.
+// eam adds an explicit mapping in both directions. What it makes of blocks that
+// are never routed is left to the slow path, which refuses it.
 func (e *entries) eam(m nat64.EAM) {
 	p4, p6 := m.V4.Masked(), m.V6.Masked()
+	for _, block := range e.never {
+		switch {
+		case !block.Overlaps(p4):
+		case block.Bits() <= p4.Bits():
+			e.punt(p6)
+			e.punt(p4)
+			return
+		default: // the table from IPv4 has the block already
+			within := suffixed(p6, p4, block)
+			if _, mapped := e.v6[within]; !mapped {
+				e.punt(within)
+			}
+		}
+	}
 	n4 := 32 - p4.Bits() // suffix length
 	base := binary.BigEndian.Uint32(p4.Addr().AsSlice())
 	a := p6.Addr().As16()
@@ -119,6 +140,17 @@ func (e *entries) eam(m nat64.EAM) {
 	}
 }
 
+// suffixed returns the part of p6 that stands for a part of p4.
+func suffixed(p6, p4, part netip.Prefix) netip.Prefix {
+	a, b := p6.Addr().As16(), part.Addr().As4()
+	at := p6.Bits()
+	for i := p4.Bits(); i < part.Bits(); i++ {
+		a[at/8] |= b[i/8] >> (7 - i%8) & 1 << (7 - at%8)
+		at++
+	}
+	return netip.PrefixFrom(netip.AddrFrom16(a), at)
+}
+
 // binding returns the entries of a pool binding.
 func binding(v4, v6 netip.Addr, slot uint32) (netip.Prefix, value64, netip.Prefix, value46) {
 	a := v6.As16()
@@ -141,9 +173,6 @@ var notGlobal = []string{
 // of its pools' bindings.
 func fromConfig(c nat64.Config) *entries {
 	e := newEntries()
-	for _, p := range neverRouted {
-		e.punt(netip.MustParsePrefix(p))
-	}
 	if c.Prefix.IsWellKnown() && !c.AllowNonGlobalWKP {
 		for _, p := range notGlobal {
 			e.punt(netip.MustParsePrefix(p))
