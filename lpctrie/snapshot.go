@@ -208,7 +208,7 @@ func (s *Snapshot[V]) lookupSpecial(key, c uint32) (V, bool) {
 	if c == s.mask {
 		c = s.entry(s.findDeep(key))
 	}
-	return s.Value(c)
+	return s.value(c)
 }
 
 // LookupPrefix returns the prefix of the longest match as well, if the
@@ -224,7 +224,7 @@ func (s *Snapshot[V]) LookupPrefix(a netip.Addr) (v V, p netip.Prefix, ok bool) 
 		at = s.findDeep(key)
 		c = s.entry(at)
 	}
-	v, ok = s.Value(c)
+	v, ok = s.value(c)
 	if ok && s.lengths != nil {
 		slen := s.lengths[at]
 		p = prefixOf(key&^suffixMask(slen), slen)
@@ -236,6 +236,14 @@ func (s *Snapshot[V]) LookupPrefix(a netip.Addr) (v V, p netip.Prefix, ok bool) 
 // false for code 0, no route, and for numbers that are no code of this
 // snapshot's. If [Snapshot.Inline] is true the value is the code minus one.
 func (s *Snapshot[V]) Value(code uint32) (v V, ok bool) {
+	if code > s.header.maxCode {
+		return v, false
+	}
+	return s.value(code)
+}
+
+// value is Value of a code that an entry has.
+func (s *Snapshot[V]) value(code uint32) (v V, ok bool) {
 	if s.inline {
 		if code == 0 {
 			return v, false
@@ -426,7 +434,7 @@ func (s *Snapshot[V]) LookupBatch(as []netip.Addr, vs []V, oks []bool) int {
 			}
 		}
 		for i := range as[:m] {
-			v, ok := s.Value(codes[i&(part-1)])
+			v, ok := s.value(codes[i&(part-1)])
 			vs[i], oks[i] = v, ok
 			if ok {
 				found++

@@ -244,8 +244,13 @@ func testValues[V comparable](t *testing.T, table []netip.Prefix, value func(i i
 		t.Fatal(err)
 	}
 	compareAll(t, tab, direct, keys)
-	if _, ok := s.Value(^uint32(0)); ok && !s.inline {
-		t.Error("a number that is no code has a value")
+	for _, code := range []uint32{0, s.header.maxCode + 1, s.mask, ^uint32(0)} {
+		if v, ok := s.Value(code); ok {
+			t.Errorf("%d, which is no code, has the value %v", code, v)
+		}
+	}
+	if _, ok := s.Value(s.header.maxCode); !ok {
+		t.Error("the largest code has no value")
 	}
 }
 
