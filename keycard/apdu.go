@@ -13,7 +13,7 @@ const (
 	maxResponse = 64 << 10
 	maxRounds   = 512
 	maxEmpty    = 4
-	maxChain    = 64 << 10 // octets of command data that are chained at most
+	maxData     = 1<<16 - 1 // octets of command data, chained or not: what extended length can say
 )
 
 // Command is one ISO 7816-4 command.
@@ -137,6 +137,9 @@ const chunk = 254
 // The command buffer is cleared afterwards when the command may have carried
 // a secret.
 func (s *session) send(ctx context.Context, c Command) ([]byte, uint16, error) {
+	if len(c.Data) > maxData {
+		return nil, 0, fmt.Errorf("keycard: %d octets of command data: %w", len(c.Data), ErrTooLong)
+	}
 	s.commands++
 	secret := sensitive(c.INS)
 	ext := s.extended && (len(c.Data) > 255 || c.Le > 256)
@@ -148,9 +151,6 @@ func (s *session) send(ctx context.Context, c Command) ([]byte, uint16, error) {
 		ext = false // too long for one extended command
 	}
 	if len(c.Data) > 255 && !ext {
-		if len(c.Data) > maxChain {
-			return nil, 0, fmt.Errorf("keycard: %d octets of command data: %w", len(c.Data), ErrTooLong)
-		}
 		part := c
 		part.CLA |= 0x10
 		part.Le = 0 // only the last part asks for an answer

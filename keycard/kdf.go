@@ -101,6 +101,9 @@ func (k KDF) Derive(m PINMode, pin []byte) []byte {
 		salt = k.SaltAdmin
 	}
 	unit := append(append(make([]byte, 0, len(salt)+len(pin)), salt...), pin...)
+	if len(unit) == 0 {
+		return h.Sum(nil)
+	}
 	defer clear(unit)
 	total := max(int64(k.Count), int64(len(unit)))
 	// Whole repetitions at once: the hash is faster on long inputs.

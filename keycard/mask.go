@@ -29,8 +29,8 @@ func sensitive(ins byte) bool {
 // COUNTER, keys in the odd PUT DATA, and in PUT DATA the resetting code (D3),
 // the KDF object with its hashed PINs (F9) and symmetric keys (D1, D2, D5,
 // F4). The range is empty when nothing is secret. Each part of a chained
-// command is judged alone. Anything too short to be parsed counts as secret
-// from its fifth octet on.
+// command is judged alone. What cannot be parsed counts as secret from its
+// fifth octet on.
 func SecretData(cmd []byte) (from, to int) {
 	if len(cmd) < 5 {
 		return 0, 0
@@ -46,9 +46,9 @@ func SecretData(cmd []byte) (from, to int) {
 	default:
 		return 0, 0
 	}
-	from, to = 5, len(cmd)
+	from, to = 4, len(cmd)
 	if c, ext, err := ParseCommand(cmd); err == nil {
-		if ext {
+		if from = 5; ext {
 			from = 7
 		}
 		to = from + len(c.Data)

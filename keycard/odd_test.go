@@ -1,8 +1,11 @@
 package keycard_test
 
 import (
+	"bytes"
+	"context"
 	"crypto/ed25519"
 	"crypto/rsa"
+	"encoding/hex"
 	"errors"
 	"math/big"
 	"testing"
@@ -83,6 +86,66 @@ func TestOddArguments(t *testing.T) {
 	var m keycard.PINMode = 200
 	if s := m.String() + keycard.Slot(200).String() + keycard.UIF(99).String() + keycard.Curve(99).String() + keycard.Origin(99).String(); s == "" {
 		t.Error("no names")
+	}
+}
+
+// Data that a command's length field cannot hold is refused, whatever the card
+// promises: with its end cut off, or as another command, nothing is sent.
+func TestDataBeyondTheLengthField(t *testing.T) {
+	for name, historical := range map[string]string{"chaining": "0031c573c001c0059000", "no chaining": "0031c573c00140059000"} {
+		longest := 0
+		c, _ := open(t, softcard.Config{Fault: func(_ context.Context, _ int, cmd []byte, process func([]byte) []byte) ([]byte, error) {
+			longest = max(longest, len(cmd))
+			if len(cmd) > 2000 {
+				if _, _, err := keycard.ParseCommand(cmd); err != nil {
+					t.Error(name, err)
+				}
+				return []byte{0x90, 0}, nil
+			}
+			r := process(cmd)
+			// Without 7F66 the card does not say how long a command may be.
+			r = bytes.Replace(r, []byte{0x7f, 0x66}, []byte{0x7f, 0x67}, 1)
+			return bytes.Replace(r, unhex(t, "0031c573c001c0059000"), unhex(t, historical), 1), nil
+		}})
+		for _, n := range []int{65535, 65536, 70000, 1 << 20} {
+			longest = 0
+			err := c.SetObject(t.Context(), 0x5e, make([]byte, n))
+			if n <= 65535 && (err != nil || longest != 7+n) || n > 65535 && (!errors.Is(err, keycard.ErrTooLong) || longest > 300) {
+				t.Errorf("%s: %d octets: %v, a command of %d", name, n, err, longest)
+			}
+		}
+	}
+}
+
+// A KDF without salt is not what cards have, but may stand in a program.
+func TestKDFWithoutSalt(t *testing.T) {
+	for hash, size := range map[byte]int{8: 32, 10: 64} {
+		for _, count := range []uint32{0, 1000} {
+			if b := (keycard.KDF{Hash: hash, Count: count}).Derive(keycard.PINUser, nil); len(b) != size {
+				t.Errorf("hash %d of nothing: %x", hash, b)
+			}
+		}
+	}
+	if b := (keycard.KDF{Hash: 8}).Derive(keycard.PINUser, []byte("123456")); hex.EncodeToString(b) != "8d969eef6ecad3c29a3a629280e686cf0c3f5d5a86aff3ca12020c923adc6c92" { // sha256sum
+		t.Errorf("hash of the PIN alone: %x", b)
+	}
+}
+
+// What cannot be parsed hides all that could be part of a secret.
+func TestMaskOfMalformedCommands(t *testing.T) {
+	for cmd, want := range map[string]string{
+		"00200081313233343536":     "00200081xxxxxxxxxxxx",     // the length was forgotten
+		"0020008106313233":         "00200081xxxxxxxx",         // or is wrong
+		"00200081000006313233":     "00200081xxxxxxxxxxxx",     // in extended form too
+		"0020008106313233343536":   "0020008106xxxxxxxxxxxx",   // a proper one
+		"00da00d3313233343536":     "00da00d3xxxxxxxxxxxx",     //
+		"00ca0081313233343536":     "00ca0081313233343536",     // not a secret
+		"00200081":                 "00200081",                 //
+		"0020008106313233343536ff": "0020008106xxxxxxxxxxxxff", // with Le
+	} {
+		if got := keycard.MaskCommand(unhex(t, cmd)); got != want {
+			t.Errorf("%s: %s, want %s", cmd, got, want)
+		}
 	}
 }
 
