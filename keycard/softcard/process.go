@@ -238,7 +238,7 @@ func (c *Card) verify(cmd keycard.Command) uint16 {
 		if *v {
 			return swOK
 		}
-		return 0x63c0 | uint16(c.st.PIN[i].Tries)
+		return counted(c.st.PIN[i].Tries)
 	}
 	*v = false
 	sw := c.compare(i, cmd.Data)
@@ -260,13 +260,16 @@ func (c *Card) compare(i int, value []byte) uint16 {
 		case p.Tries == 0:
 			return swBlocked
 		case c.cfg.CountInStatus:
-			return 0x63c0 | uint16(p.Tries)
+			return counted(p.Tries)
 		}
 		return swSecurity
 	}
 	p.Tries = p.Max
 	return swOK
 }
+
+// counted is the status word 63Cx, which has room for 15 tries.
+func counted(tries int) uint16 { return 0x63c0 | uint16(min(tries, 15)) }
 
 // bounds are the lengths allowed for a new PIN.
 func bounds(i int) (shortest, longest int) {

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -152,6 +153,39 @@ func TestAnswerGivenUp(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestManyTries: 63Cx has room for 15 tries; a card with more says 15 until there
+// are fewer, and its PIN status has the number.
+func TestManyTries(t *testing.T) {
+	card := softcard.MustNew(softcard.Config{CountInStatus: true})
+	c, err := keycard.Open(t.Context(), card)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, wrong := keycard.PINString("12345678"), keycard.PINString("000000")
+	if err := c.Verify(t.Context(), keycard.PINAdmin, admin); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetRetries(t.Context(), 99, 20, 17); err != nil {
+		t.Fatal(err)
+	}
+	for left := 98; left >= 13; left-- {
+		err := c.Verify(t.Context(), keycard.PINUser, wrong)
+		var se *keycard.StatusError
+		if !errors.As(err, &se) || !errors.Is(err, keycard.ErrPIN) || se.Retries != left || se.SW != 0x63c0|uint16(min(left, 15)) {
+			t.Fatalf("%d tries left: %v", left, err)
+		}
+		if ok, n, err := c.Verified(t.Context(), keycard.PINUser); ok || n != left || err != nil {
+			t.Fatalf("%d tries left: %v %d %v", left, ok, n, err)
+		}
+		if got, want := ask(t, card, "00200082"), fmt.Sprintf("63c%x", min(left, 15)); got != want {
+			t.Fatalf("%d tries left: %s, want %s", left, got, want)
+		}
+	}
+	if err := c.FactoryReset(t.Context(), keycard.ResetOptions{BlockPINs: true}); err != nil {
+		t.Error(err)
 	}
 }
 
