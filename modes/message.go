@@ -288,13 +288,20 @@ func (m *Message) airborne(me uint64, tc uint32, tisb bool) {
 	m.Altitude = altitude12(field(me, 9, 20), source)
 	m.OnGround = Some(false)
 	if !tisb {
-		ss := field(me, 6, 7)
-		m.Alert = Some(ss == 1 || ss == 2)
-		m.SPI = Some(ss == 3)
+		m.surveillanceStatus(field(me, 6, 7))
 		m.NICb = Some(flag(me, 8))
 	}
 	m.TimeSync = Some(flag(me, 21))
 	m.Position = Some(CPR{Lat: field(me, 23, 39), Lon: field(me, 40, 56), Odd: flag(me, 22), Kind: CPRAirborne})
+}
+
+// surveillanceStatus reads the SS field (DO-260B section 2.2.3.2.3.2). An alert,
+// 1 or 2, hides whether the ident button is pressed, 3.
+func (m *Message) surveillanceStatus(ss uint32) {
+	m.Alert = Some(ss == 1 || ss == 2)
+	if ss == 0 || ss == 3 {
+		m.SPI = Some(ss == 3)
+	}
 }
 
 // surface reads types 5-8 (DO-260B section 2.2.3.2.4).
@@ -431,9 +438,7 @@ func angle(east, north float64) float64 {
 
 // coarse reads a coarse TIS-B message, DF18 CF 3 (DO-260B section 2.2.17.3.5).
 func (m *Message) coarse(me uint64) {
-	ss := field(me, 2, 3)
-	m.Alert = Some(ss == 1 || ss == 2)
-	m.SPI = Some(ss == 3)
+	m.surveillanceStatus(field(me, 2, 3))
 	m.Altitude = altitude12(field(me, 8, 19), Barometric)
 	if flag(me, 20) {
 		m.Velocity.Track = Some(float64(field(me, 21, 25)) * 360 / 32)

@@ -231,6 +231,22 @@ func TestTISBAndADSR(t *testing.T) {
 	}
 }
 
+// An alert takes precedence over the ident button: with one, nothing is known
+// of the other.
+func TestSurveillanceStatus(t *testing.T) {
+	for ss, want := range []struct{ alert, spi Opt[bool] }{
+		{Some(false), Some(false)}, {Some(true), Opt[bool]{}}, {Some(true), Opt[bool]{}}, {Some(false), Some(true)},
+	} {
+		fine := EncodeAirbornePosition(11, Some(int32(5000)), CPR{Lat: 7, Lon: 8})
+		fine[0] |= byte(ss) << 1
+		for _, f := range []Frame{EncodeSquitter(5, 0x4b1a2c, fine), EncodeNonTransponder(3, 0x4b1a2c, store56(uint64(ss)<<53))} {
+			if m := decode(t, f.String()); m.Alert != want.alert || m.SPI != want.spi {
+				t.Errorf("DF%d, status %d: alert %v, SPI %v", m.DF, ss, m.Alert, m.SPI)
+			}
+		}
+	}
+}
+
 func TestResolutionAdvisories(t *testing.T) {
 	// One sense, corrective, down, positive; ended; several threats.
 	mv := [7]byte{0x30, 0x80 | 0x40 | 0x20 | 0x02, 0, 0x30}
