@@ -21,6 +21,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -118,6 +119,8 @@ func (c *config) complete(method, form, records string) (err error) {
 		return errors.New("nothing to write: give -wkd or -zone")
 	case c.state != "" && c.wkd == "":
 		return errors.New("-state goes with -wkd")
+	case c.ttl > math.MaxInt32: // RFC 2181 section 8
+		return fmt.Errorf("-ttl %d: at most %d", c.ttl, math.MaxInt32)
 	}
 	switch method {
 	case "advanced":

@@ -42,6 +42,8 @@ func TestCommandLine(t *testing.T) {
 		{"method", "-ring RING -domain example.org -wkd DIR/w -method other", 2, "", "-method"},
 		{"form", "-ring RING -domain example.org -zone DIR/z -form other", 2, "", "-form"},
 		{"records", "-ring RING -domain example.org -zone DIR/z -records dane,x", 2, "", "-records"},
+		{"TTL", "-ring RING -domain example.org -zone DIR/z -ttl 2147483648", 2, "", "-ttl"},
+		{"longest TTL", "-ring RING -domain example.org -zone DIR/t.zone -ttl 2147483647", 0, "2 records", ""},
 		{"no ring", "-ring DIR/none -domain example.org -wkd DIR/w", 1, "", "keypublish: open"},
 		{"zone is a folder", "-ring RING -domain example.org -zone DIR", 1, "", "not a regular file"},
 		{"bad domain", "-ring RING -domain exa;mple -wkd DIR/w", 1, "", "bad domain name"},
