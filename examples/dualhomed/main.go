@@ -108,7 +108,7 @@ func show(routes string, ask, trace bool, stdin io.Reader, stdout io.Writer) err
 		}
 		dst, src, err := parseQuery(f)
 		if err != nil {
-			return fmt.Errorf("query %d: %w", n, err)
+			return errors.Join(w.Flush(), fmt.Errorf("query %d: %w", n, err))
 		}
 		l, d := answer(linux, dst, src), answer(draft, dst, src)
 		mark := ""
@@ -125,10 +125,7 @@ func show(routes string, ask, trace bool, stdin io.Reader, stdout io.Writer) err
 			fmt.Fprintf(w, "  drafts: %v\n", draft.TraceFrom(dst, src))
 		}
 	}
-	if err := sc.Err(); err != nil {
-		return err
-	}
-	return w.Flush()
+	return errors.Join(w.Flush(), sc.Err())
 }
 
 // load builds the same table in both modes.
@@ -140,15 +137,34 @@ func load(r io.Reader) (linux, draft *radix6.Tree[string], err error) {
 		}
 		for _, t := range []*radix6.Tree[string]{linux, draft} {
 			if c.Delete {
-				t.Delete(c.Route)
-				continue
+				err = remove(t, c.Route)
+			} else {
+				err = t.Add(c.Route, exit(c), c.Mode)
 			}
-			if err := t.Add(c.Route, exit(c), c.Mode); err != nil {
+			if err != nil {
 				return nil, nil, err
 			}
 		}
 	}
 	return linux, draft, nil
+}
+
+// remove deletes a route; without a metric the first one, as Linux does.
+func remove(t *radix6.Tree[string], r radix6.Route) error {
+	found := true
+	if r.Metric == 0 {
+		var first radix6.Route
+		if first, _, found = t.First(r.Prefix, r.From); found {
+			r = first
+		}
+	}
+	if found {
+		_, found = t.Delete(r)
+	}
+	if !found {
+		return fmt.Errorf("%v: %w", radix6.Command{Delete: true, Route: r}, radix6.ErrNotExist)
+	}
+	return nil
 }
 
 // exit names where a route leads.

@@ -16,6 +16,15 @@ func TestRun(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("\nroute add 10.0.0.0/8\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	gone := filepath.Join(t.TempDir(), "gone")
+	if err := os.WriteFile(gone, []byte("route add 2001:db8::/32 dev a\nroute add 2001:db8::/32 dev b metric 5\nroute add 2001:db8:1::/48 from 2001:db8::/32 dev c\n"+
+		"route del 2001:db8::/32\nroute del 2001:db8:1::/48 from 2001:db8::/32\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	missing := filepath.Join(t.TempDir(), "missing")
+	if err := os.WriteFile(missing, []byte("route add 2001:db8::/32 dev a metric 7\nroute del 2001:db8::/32 metric 8\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name, args, stdin string
 		status            int
@@ -32,6 +41,12 @@ func TestRun(t *testing.T) {
 			"2001:db8:1::1  ::1     blackhole (2001:db8:1::/48)",
 			"2001:db8:2::   -       fe80::1 (2001:db8::/32)",
 		}, nil},
+		{"deleted without a metric, the lowest first", "-routes " + gone + " -ask", "2001:db8::1\n2001:db8:1::1 2001:db8::1\n", 0, []string{
+			"2001:db8::1    -            a (2001:db8::/32)",
+			"2001:db8:1::1  2001:db8::1  a (2001:db8::/32)",
+		}, nil},
+		{"nothing to delete", "-routes " + missing, "", 1, nil, []string{"dualhomed: route del 2001:db8::/32 metric 8: "}},
+		{"answers before a bad query", "-ask", "2001:db8:a::1\nx\n", 1, []string{"2001:db8:a::1  -       lan"}, []string{"query 2: "}},
 		{"trace", "-trace", "", 0, []string{"Linux: descend ::/0", "no source 2001:db8:cafe::/48"}, nil},
 		{"help", "-h", "", 0, []string{"usage: dualhomed"}, nil},
 		{"bad flag", "-x", "", 2, nil, []string{"not defined"}},
