@@ -594,6 +594,18 @@ func TestBugs(t *testing.T) {
 			t.Errorf("%x", out[40:48])
 		}
 	})
+	t.Run("error-on-small-ipv4-mtu", func(t *testing.T) {
+		x := with(func(c *Config) { c.MTU4 = 296 })
+		error64 := m.icmp6(host6, far6, 1, 4, append(make([]byte, 4), m.v6sized(far6, host6, true, 1000)...))
+		expired := m.v4sized(far4, host4, true, 1000, true)
+		expired[8] = 1
+		fixHeader4(expired)
+		for _, in := range [][]byte{error64, expired} {
+			if out := one(t, x, in); len(out) != 296 {
+				t.Errorf("%d octets", len(out))
+			}
+		}
+	})
 	t.Run("strict-fragment-header", func(t *testing.T) {
 		x := with(func(c *Config) { c.StrictFragmentHeader = true })
 		if out := one(t, x, m.v4sized(far4, host4, true, 8, false)); out[6] != 44 || be16(out[42:]) != 0 {
@@ -684,4 +696,9 @@ func TestPointerTables(t *testing.T) {
 	if _, ok := pointer64(1 << 31); ok {
 		t.Error("a pointer far outside is translated")
 	}
+}
+
+func fixHeader4(p []byte) {
+	put16(p[10:], 0)
+	put16(p[10:], ^checksum.Sum(p[:20]))
 }

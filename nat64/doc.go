@@ -49,9 +49,10 @@
 //
 // # What is decided where RFCs leave it open
 //
-//   - ICMP errors are cut to 1280 (IPv6) and 576 octets (IPv4); their
-//     checksum is verified first, as they are made anew. Checksums of anything
-//     else are adjusted: a wrong one stays wrong by as much.
+//   - ICMP errors are cut to 1280 (IPv6) and 576 octets (IPv4), or MTU4 where
+//     that is less; their checksum is verified first, as they are made anew.
+//     Checksums of anything else are adjusted: a wrong one stays wrong by as
+//     much.
 //   - A quoted packet must be one that this configuration could have carried,
 //     or the error is dropped. Quoted errors, options and extension headers are
 //     not carried along.

@@ -336,7 +336,7 @@ func (t *Translator) error64(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, x 
 		rest = uint32(pointer) << 24
 	}
 
-	const room = maxError4 - header4 - 8
+	room := min(maxError4, c.mtu4) - header4 - 8
 	b := s.alloc(maxError4)
 	n, failure := c.quote64(b[header4+8:], quote)
 	if failure != 0 {

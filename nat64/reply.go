@@ -67,7 +67,7 @@ func (t *Translator) refuse4(c *snapshot, s *Scratch, h *VirtioHdr, p []byte, ih
 		return drop(why)
 	}
 	p = s.quotable(h, p, ihl, p[9], false, frag != 0)
-	p = p[:min(len(p), maxError4-header4-8)]
+	p = p[:min(len(p), min(maxError4, c.mtu4)-header4-8)]
 	b := s.alloc(header4 + 8 + len(p))
 	m := b[header4:]
 	m[0], m[1], m[2], m[3] = kind, code, 0, 0
