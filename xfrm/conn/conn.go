@@ -105,9 +105,11 @@ func begin(ctx context.Context, s *socket) (end func(error) error, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = s.deadline(past) })
+	late := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { _ = s.deadline(past); close(late) })
 	return func(err error) error {
 		if !stop() {
+			<-late // or the deadline might be set after it was taken away, for all requests to come
 			_ = s.deadline(time.Time{})
 			if err != nil && ctx.Err() != nil && errors.Is(err, os.ErrDeadlineExceeded) {
 				return ctx.Err()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -139,6 +140,27 @@ func TestDumpThatFailsAtItsEnd(t *testing.T) {
 	k = impostor(t, func(m xfrm.Message) [][]byte { return [][]byte{entry(t, m.Seq, 0, 5)[:50]} })
 	if _, err := k.AllPolicies(ctx); !errors.Is(err, xfrm.ErrLength) {
 		t.Errorf("a message cut short: %v", err)
+	}
+}
+
+// TestContextThatEndsWithTheRequest cancels contexts at the very end of
+// requests: that is over when the request returns and does not end others.
+func TestContextThatEndsWithTheRequest(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what the context starts runs late
+	k := impostor(t, func(m xfrm.Message) [][]byte { return [][]byte{done(m.Seq, 0, 0)} })
+	for i := range 100 {
+		soon, cancel := context.WithCancel(ctx)
+		end, err := begin(soon, k.s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := end(nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.AllPolicies(ctx); err != nil {
+			t.Fatalf("request %d after one that was cancelled: %v", i, err)
+		}
 	}
 }
 
