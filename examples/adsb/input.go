@@ -38,20 +38,14 @@ func (rx *receiver) input(ctx context.Context, stdin io.Reader, stderr io.Writer
 	case isURL:
 		err = rx.remote(ctx, host)
 	case o.in == "-":
-		// Reading may wait for ever; an interrupt must not.
-		done := make(chan error, 1)
-		go func() { done <- rx.stream(ctx, stdin) }()
-		select {
-		case err = <-done:
-		case <-ctx.Done():
-		}
+		err = unlessDone(ctx, func() error { return rx.stream(ctx, stdin) })
 	case o.in == "":
 		o.rate = recording.Rate
 		err = rx.repeat(ctx, o.loop || o.net, func() (io.ReadCloser, error) {
 			return io.NopCloser(bytes.NewReader(recording.UC8)), nil
 		})
 	default:
-		err = rx.repeat(ctx, o.loop, func() (io.ReadCloser, error) {
+		file := func() (io.ReadCloser, error) {
 			f, err := os.Open(o.in)
 			if err != nil {
 				return nil, err
@@ -63,12 +57,30 @@ func (rx *receiver) input(ctx context.Context, stdin io.Reader, stderr io.Writer
 				return &progress{ReadCloser: f, size: s.Size(), w: stderr}, nil
 			}
 			return f, nil
-		})
+		}
+		if s, e := os.Stat(o.in); e == nil && !s.Mode().IsRegular() { // a named pipe, perhaps
+			err = unlessDone(ctx, func() error { return rx.repeat(ctx, o.loop, file) })
+		} else {
+			err = rx.repeat(ctx, o.loop, file)
+		}
 	}
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+// unlessDone calls f and returns when it does, or before when ctx is done:
+// opening and reading may wait for ever, an interrupt must not.
+func unlessDone(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // repeat plays what open returns, once or until ctx is done. Played again and
