@@ -104,7 +104,7 @@ func mailbox(uid []byte) (local, domain []byte, ok bool) {
 			}
 		}
 		for _, c := range domain {
-			if c < 0x80 && !ldh(c) && c != '.' {
+			if c < 0x80 && !ldh(c) && c != '.' && c != '_' {
 				return nil, nil, false
 			}
 		}

@@ -127,6 +127,7 @@ func FuzzFilter(f *testing.F) {
 func FuzzParseZone(f *testing.F) {
 	seeds(f, "oracle/gpg-export-pka/*.zone", "oracle/gpg-export-dane/*.zone")
 	f.Add([]byte("$ORIGIN example.\n$TTL 1h\na IN OPENPGPKEY ( AQID ; x\n +w== )\n 60 CERT PGP 0 RSASHA256 AQID\n"))
+	f.Add([]byte("$ORIGIN .\n\"a b;\n\" CERT 3 0 0 \"AQID\"\n \"\" IN OPENPGPKEY AQID"))
 	f.Add([]byte("a\\.b.\\195c.example. CERT 6 0 0 FGRrDwid1QIs9bop+fTfodZlwTXW"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n := 0

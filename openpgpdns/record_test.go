@@ -180,6 +180,8 @@ func TestAddressFromUserID(t *testing.T) {
 		"a..b <a..b@example.org>":                 "a..b@example.org", // in brackets anything goes before @
 		"a;b <a;b@example.org>":                   "a;b@example.org",
 		"a;b@example.org":                         "",
+		"a_b@exam_ple.org":                        "a_b@exam_ple.org", // as gpg 2.2.40
+		"a@_":                                     "a@_",
 		"a..b@example.org":                        "",
 		"Alice alice@example.org":                 "",
 		"Alice <alice@example.org":                "",
@@ -371,6 +373,45 @@ func TestParseRecord(t *testing.T) {
 	}
 	if r, _ = ParseRecord("a. CERT 3 0 0 AQID"); r.HasTTL {
 		t.Error("a TTL from nowhere")
+	}
+}
+
+// TestQuotedOwner: what quotes keep together is escaped in the name, so that the
+// record's own text has the same name, and nothing that was quoted ends a line
+// or begins a comment there. A record needs an owner.
+func TestQuotedOwner(t *testing.T) {
+	for text, want := range map[string]string{
+		`"a b"`:                 `a\032b.example.`,
+		`"a;b"`:                 `a\;b.example.`,
+		`"a(b)c"`:               `a\(b\)c.example.`,
+		"\"a\nb\tc\x7f\"":       `a\010b\009c\127.example.`,
+		`"a\"b\\c\065.d"`:       `a\"b\\c\065.d.example.`,
+		`"a.other."`:            "a.other.",
+		`a"b c"d`:               `ab\032cd.example.`,
+		"\"b\xc3\xbccher\"":     "b\xc3\xbccher.example.",
+		`""`:                    "",
+		" ":                     "",
+		"$ORIGIN .\n":           "",
+		"$ORIGIN .\n\"\"":       "",
+		"$ORIGIN .\n\t60 IN   ": "",
+	} {
+		var got Record
+		for r, err := range ParseZone(strings.NewReader(text+" CERT 3 0 0 AQID\n"), "example") {
+			if got = r; err == nil && want == "" || err != nil && (want != "" || !errors.Is(err, ErrName)) {
+				t.Errorf("%q: %q, %v", text, r.Name, err)
+			}
+		}
+		if got.Name != want {
+			t.Errorf("%q: %q, want %q", text, got.Name, want)
+		}
+		if want == "" {
+			continue
+		}
+		for _, f := range []Form{Portable, Generic, GPG} {
+			if r, err := ParseRecord(string(got.AppendText(nil, f, 0))); err != nil || r.Name != want {
+				t.Errorf("%q: %v: %q, %v", text, f, r.Name, err)
+			}
+		}
 	}
 }
 

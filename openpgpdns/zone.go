@@ -82,7 +82,8 @@ func (z *zoneReader) err(kind error, text, detail string) error {
 }
 
 // entry reads the tokens of one entry: a line, or several in parentheses.
-// Escapes stay as they are written.
+// Escapes stay as they are written, and what would mean something else without
+// its quotes is escaped.
 func (z *zoneReader) entry() error {
 	z.tokens, z.indent, z.entryAt = z.tokens[:0], false, z.line
 	var tok strings.Builder
@@ -142,7 +143,12 @@ func (z *zoneReader) entry() error {
 		case c == '"':
 			quoted = !quoted
 			inTok = true
+		case quoted && (c <= ' ' || c == 0x7f):
+			tok.Write([]byte{'\\', '0' + c/100, '0' + c/10%10, '0' + c%10})
 		case quoted:
+			if c == ';' || c == '(' || c == ')' {
+				tok.WriteByte('\\')
+			}
 			tok.WriteByte(c)
 		case c == ';':
 			flush()
@@ -252,6 +258,8 @@ func (z *zoneReader) next() (rec Record, ok bool, err error) {
 func (z *zoneReader) absolute(name string) (string, error) {
 	full := name
 	switch {
+	case name == "":
+		return "", z.err(ErrName, name, "no owner name")
 	case name == "@":
 		full = z.origin
 	case name == "." || strings.HasSuffix(name, ".") && !endsEscaped(name):
