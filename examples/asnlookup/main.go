@@ -179,6 +179,10 @@ func compile4(ps []netip.Prefix, asns []uint32, o lpctrie.CompileOptions, snapsh
 
 // save writes the IPv4 snapshot. It takes its name only when it is whole, so that nobody opens half of it.
 func (db *database) save(path string) (err error) {
+	// Renaming over a device or link (/dev/stdout) would replace it.
+	if fi, err := os.Lstat(path); err == nil && !fi.Mode().IsRegular() {
+		return fmt.Errorf("%s: not a regular file", path)
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".asnlookup-*")
 	if err != nil {
 		return err

@@ -120,3 +120,20 @@ func BenchmarkEnrich(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100000, "ns/line")
 }
+
+// Renaming over a link would replace it: /dev/stdout itself, for root.
+func TestOutputIsNoLink(t *testing.T) {
+	dir := t.TempDir()
+
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "file"), link); err != nil {
+		t.Skip(err)
+	}
+	var out, errs strings.Builder
+	if status := run([]string{"-save", link}, strings.NewReader(""), &out, &errs); status != 1 || !strings.Contains(errs.String(), "not a regular file") {
+		t.Errorf("status %d, %s", status, errs.String())
+	}
+	if fi, err := os.Lstat(link); err != nil || fi.Mode().Type() != os.ModeSymlink {
+		t.Errorf("the link is gone: %v", err)
+	}
+}

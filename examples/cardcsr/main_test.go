@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"encoding/pem"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -71,5 +72,25 @@ func TestParseName(t *testing.T) {
 	n, err := parseName(`CN=a\, b, O=x,OU=y,C=DE,L=z,ST=w`)
 	if err != nil || n.CommonName != "a, b" || n.Organization[0] != "x" || n.Country[0] != "DE" {
 		t.Errorf("%+v, %v", n, err)
+	}
+}
+
+// Renaming over a link would replace it: /dev/stdout itself, for root.
+func TestOutputIsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	card := filepath.Join(dir, "card.json")
+	if _, err := opencard.MakeCard(card, filepath.Join(dir, "key.asc"), "nistp256", "gw"); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "file"), link); err != nil {
+		t.Skip(err)
+	}
+	var out, errs bytes.Buffer
+	if status := run([]string{"-subject", "CN=x", "-reader", "soft:" + card, "-o", link}, strings.NewReader(""), &out, &errs); status != 1 || !strings.Contains(errs.String(), "not a regular file") {
+		t.Errorf("status %d, %s", status, errs.String())
+	}
+	if fi, err := os.Lstat(link); err != nil || fi.Mode().Type() != os.ModeSymlink {
+		t.Errorf("the link is gone: %v", err)
 	}
 }

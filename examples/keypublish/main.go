@@ -212,8 +212,8 @@ func (c *config) publish(ctx context.Context, stdin io.Reader, stdout, stderr io
 }
 
 func (c *config) writeZone(keys *openpgpdns.Collection, stdout io.Writer) error {
-	// Renaming over a device or pipe would replace it, reading one may never end.
-	if fi, err := os.Stat(c.zone); err == nil && !fi.Mode().IsRegular() {
+	// Renaming over a device, pipe or link (/dev/stdout) would replace it, reading one may never end.
+	if fi, err := os.Lstat(c.zone); err == nil && !fi.Mode().IsRegular() {
 		return fmt.Errorf("-zone %s: not a regular file", c.zone)
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(c.zone), "."+filepath.Base(c.zone)+"-*")

@@ -114,6 +114,10 @@ func convert(t *nat64.Translator, in, out string, explain, asJSON bool, stdout i
 	if err != nil {
 		return fmt.Errorf("%s: %w", in, err)
 	}
+	// Renaming over a device or link (/dev/stdout) would replace it.
+	if fi, err := os.Lstat(out); err == nil && !fi.Mode().IsRegular() {
+		return fmt.Errorf("%s: not a regular file", out)
+	}
 	o, err := os.CreateTemp(filepath.Dir(out), "."+filepath.Base(out)+".*")
 	if err != nil {
 		return err

@@ -423,6 +423,10 @@ func dump1090(program string, iq []byte) (out [][]byte, err error) {
 
 // writeFile writes to a temporary file in the same folder and renames it.
 func writeFile(name string, data []byte) error {
+	// Renaming over a device or link (/dev/stdout) would replace it.
+	if fi, err := os.Lstat(name); err == nil && !fi.Mode().IsRegular() {
+		return fmt.Errorf("%s: not a regular file", name)
+	}
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
 		return err

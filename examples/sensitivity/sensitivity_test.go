@@ -62,3 +62,20 @@ func TestRun(t *testing.T) {
 		}
 	}
 }
+
+// Renaming over a link would replace it: /dev/stdout itself, for root.
+func TestOutputIsNoLink(t *testing.T) {
+	dir := t.TempDir()
+
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "file"), link); err != nil {
+		t.Skip(err)
+	}
+	var out, errs bytes.Buffer
+	if status := run([]string{"-n", "1", "-snr", "20", "-peer=false", "-svg", link}, nil, &out, &errs); status != 1 || !strings.Contains(errs.String(), "not a regular file") {
+		t.Errorf("status %d, %s", status, errs.String())
+	}
+	if fi, err := os.Lstat(link); err != nil || fi.Mode().Type() != os.ModeSymlink {
+		t.Errorf("the link is gone: %v", err)
+	}
+}

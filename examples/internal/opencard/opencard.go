@@ -154,6 +154,10 @@ func Create(name string, w io.Writer) (*Output, error) {
 	if name == "" {
 		return &Output{w: w}, nil
 	}
+	// Renaming over a device or link (/dev/stdout) would replace it.
+	if fi, err := os.Lstat(name); err == nil && !fi.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", name)
+	}
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".new*")
 	if err != nil {
 		return nil, err
