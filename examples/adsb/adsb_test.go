@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -544,6 +545,36 @@ func TestSamplesAndFramesTogether(t *testing.T) {
 		}
 		got[strings.TrimSpace(line)]++
 	}
+}
+
+// short is a listener that fails first, as one does without file descriptors.
+type short struct {
+	net.Listener
+	failures int
+}
+
+func (s *short) Accept() (net.Conn, error) {
+	if s.failures--; s.failures >= 0 {
+		return nil, errors.New("too many open files")
+	}
+	return s.Listener.Accept()
+}
+
+func TestPortOutlivesFailures(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan bool)
+	go func() {
+		accept(t.Context(), &short{l, 3}, func(_ context.Context, conn net.Conn) { io.WriteString(conn, "here") })
+		close(ended)
+	}()
+	if b, err := io.ReadAll(connect(t, l.Addr().String())); string(b) != "here" {
+		t.Errorf("%q %v", b, err)
+	}
+	l.Close()
+	<-ended
 }
 
 func TestSlowClientIsDropped(t *testing.T) {

@@ -154,15 +154,22 @@ func (rx *receiver) page() http.Handler {
 	})
 }
 
-// accept serves connections until the listener is closed, then ends them.
+// accept serves connections until the listener is closed, then ends them. Other
+// failures pass, that of too many open files for one.
 func accept(ctx context.Context, l net.Listener, serve func(context.Context, net.Conn)) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	slots := make(chan struct{}, maxClients)
 	for {
 		conn, err := l.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
+			if err == nil {
+				conn.Close()
+			}
 			return
+		} else if err != nil {
+			time.Sleep(50 * time.Millisecond)
+			continue
 		}
 		select {
 		case slots <- struct{}{}:
