@@ -164,53 +164,6 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// An output that is no ordinary file stays what it is, a link stays a link, and
-// nobody may read the result whom the umask keeps out.
-func TestOutputStaysWhatItIs(t *testing.T) {
-	dir := t.TempDir()
-	conf, target, link := filepath.Join(dir, "config.json"), filepath.Join(dir, "target"), filepath.Join(dir, "link")
-	if err := os.WriteFile(conf, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	in := capture(t, false, layers.LinkTypeRaw, packets(t))
-	convert := func(out string) {
-		t.Helper()
-		var stdout, stderr bytes.Buffer
-		if code := run([]string{"-config", conf, in, out}, nil, &stdout, &stderr); code != 0 || !strings.Contains(stdout.String(), "translated-4to6") {
-			t.Fatal(code, stderr.String())
-		}
-	}
-	if err := os.Symlink(target, link); err != nil {
-		t.Skip(err)
-	}
-	convert(link) // to a file that is not there yet
-	convert(link)
-	if i, err := os.Lstat(link); err != nil || i.Mode()&os.ModeSymlink == 0 {
-		t.Error("the link was replaced", err)
-	}
-	if b, err := os.ReadFile(target); err != nil || len(b) < 100 {
-		t.Errorf("%d octets behind the link, %v", len(b), err)
-	}
-	null := filepath.Join(dir, "null") // a way to a device whose directory is ours
-	if err := os.Symlink(os.DevNull, null); err != nil {
-		t.Fatal(err)
-	}
-	convert(null)
-	if i, err := os.Stat(null); err != nil || i.Mode()&os.ModeDevice == 0 {
-		t.Error("the device was replaced", err)
-	}
-	if err := os.Chmod(target, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	convert(target)
-	if i, err := os.Stat(target); err != nil || i.Mode().Perm() != 0o600 {
-		t.Error("a private file became one for all", err)
-	}
-	if files, _ := filepath.Glob(filepath.Join(dir, ".*.*")); len(files) > 0 {
-		t.Errorf("files left behind: %v", files)
-	}
-}
-
 func etherType(v6 bool) []byte {
 	if v6 {
 		return []byte{0x86, 0xdd}
