@@ -426,5 +426,6 @@ func (c *Client) Close() error {
 	c.cancel()
 	c.ring.end(ErrClosed)
 	<-c.done
+	c.ring.shut()
 	return nil
 }

@@ -415,6 +415,29 @@ func TestCloseEndsReading(t *testing.T) {
 	}
 }
 
+// After Close nothing is read, not even what had come, nor the end of the
+// stream instead.
+func TestReadAfterClose(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		s := newServer(t, func(s *server, conn net.Conn) {
+			s.header(conn)
+			conn.Write(samples(0, 1000))
+			if !ends {
+				s.listen(conn)
+			}
+		})
+		c := dial(t, s, Config{Settle: -1, NoReconnect: true})
+		eventually(t, "samples", func() bool { return c.Stats().Received > 0 })
+		if ends {
+			eventually(t, "the end", func() bool { c.ring.mu.Lock(); defer c.ring.mu.Unlock(); return c.ring.err != nil })
+		}
+		c.Close()
+		if n, err := c.Read(make([]byte, 100)); n != 0 || !errors.Is(err, ErrClosed) {
+			t.Errorf("connection ended %v: %d bytes, %v", ends, n, err)
+		}
+	}
+}
+
 // device has the method set of *rtl.Device of github.com/samuel/go-rtlsdr at
 // v0.0.0-20240910171540-c9d8c8ee48fb, as far as it matters, with the same
 // types: it is a Source without an adapter.

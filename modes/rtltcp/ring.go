@@ -96,6 +96,14 @@ func (r *ring) end(err error) {
 	r.more.Broadcast()
 }
 
+// shut throws away what waits; from now on reading returns [ErrClosed].
+func (r *ring) shut() {
+	r.reset()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = ErrClosed
+}
+
 // read waits for samples and returns how many bytes it copied and how many
 // samples were lost before them. It never reads across a gap.
 func (r *ring) read(p []byte) (n int, lost uint64, err error) {
