@@ -98,7 +98,7 @@ func open(r io.Reader) (source, error) {
 		return nil, errors.New("not a capture file")
 	}
 	if binary.LittleEndian.Uint32(magic) == 0x0a0d0d0a {
-		return pcapgo.NewNgReader(b, pcapgo.DefaultNgReaderOptions)
+		return pcapgo.NewNgReader(b, pcapgo.NgReaderOptions{WantMixedLinkType: true})
 	}
 	return pcapgo.NewReader(b)
 }
@@ -113,10 +113,6 @@ func convert(t *nat64.Translator, in, out string, explain, asJSON bool, stdout i
 	src, err := open(f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", in, err)
-	}
-	// Renaming over a device or link (/dev/stdout) would replace it.
-	if fi, err := os.Lstat(out); err == nil && !fi.Mode().IsRegular() {
-		return fmt.Errorf("%s: not a regular file", out)
 	}
 	o, err := os.CreateTemp(filepath.Dir(out), "."+filepath.Base(out)+".*")
 	if err != nil {
@@ -207,7 +203,13 @@ func translate(t *nat64.Translator, src source, dst *pcapgo.Writer, explain, asJ
 			begin = info.Timestamp
 		}
 		line := record{Packet: number, Seconds: info.Timestamp.Sub(begin).Seconds(), Verdict: "skip"}
-		if packet := network(src.LinkType(), frame); packet != nil {
+		link := src.LinkType()
+		if len(info.AncillaryData) > 0 { // pcapng has one for each interface
+			if l, ok := info.AncillaryData[0].(layers.LinkType); ok {
+				link = l
+			}
+		}
+		if packet := network(link, frame); packet != nil {
 			buf = append(append(buf[:0], make([]byte, nat64.Headroom)...), packet...)
 			r := t.Translate(&s, buf, nat64.Headroom, len(packet))
 			line.Verdict, line.Reason, line.In = r.Verdict.String(), r.Reason.String(), len(packet)
