@@ -114,6 +114,10 @@ func convert(t *nat64.Translator, in, out string, explain, asJSON bool, stdout i
 	if err != nil {
 		return fmt.Errorf("%s: %w", in, err)
 	}
+	// Renaming over a device or link (/dev/stdout) would replace it.
+	if fi, err := os.Lstat(out); err == nil && !fi.Mode().IsRegular() {
+		return fmt.Errorf("%s: not a regular file", out)
+	}
 	o, err := os.CreateTemp(filepath.Dir(out), "."+filepath.Base(out)+".*")
 	if err != nil {
 		return err
@@ -234,6 +238,10 @@ func translate(t *nat64.Translator, src source, dst *pcapgo.Writer, explain, asJ
 	}
 }
 
+// linkTypeSLL2 is what tcpdump writes for all interfaces at once, 276, as far as
+// pcapgo keeps a link type.
+const linkTypeSLL2 = layers.LinkType(276 & 0xff)
+
 // network returns the IP packet in a frame, or nil.
 func network(link layers.LinkType, b []byte) []byte {
 	ether := func(b []byte, at int) []byte { // at: where the EtherType is
@@ -257,6 +265,11 @@ func network(link layers.LinkType, b []byte) []byte {
 		b = ether(b, 12)
 	case layers.LinkTypeLinuxSLL:
 		b = ether(b, 14)
+	case linkTypeSLL2: // the EtherType comes first of 20 octets
+		if len(b) < 20 || ether(b, 0) == nil {
+			return nil
+		}
+		b = b[20:]
 	case layers.LinkTypeNull, layers.LinkTypeLoop:
 		if len(b) < 4 {
 			return nil

@@ -85,6 +85,8 @@ func TestConvert(t *testing.T) {
 		{"ethernet", true, layers.LinkTypeEthernet, func(v6 bool) []byte { return append(make([]byte, 12), etherType(v6)...) }},
 		{"vlan", false, layers.LinkTypeEthernet, func(v6 bool) []byte { return append(append(make([]byte, 12), 0x81, 0, 0, 5), etherType(v6)...) }},
 		{"cooked", false, layers.LinkTypeLinuxSLL, func(v6 bool) []byte { return append(make([]byte, 14), etherType(v6)...) }},
+		{"cooked v2", false, linkTypeSLL2, func(v6 bool) []byte { return append(etherType(v6), make([]byte, 18)...) }},
+		{"cooked v2 ng", true, linkTypeSLL2, func(v6 bool) []byte { return append(etherType(v6), make([]byte, 18)...) }},
 		{"loopback", false, layers.LinkTypeNull, func(bool) []byte { return []byte{2, 0, 0, 0} }},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -241,5 +243,26 @@ func TestCommandLine(t *testing.T) {
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 2 {
 		t.Errorf("files left behind: %v", files)
+	}
+}
+
+// Renaming over a link would replace it: /dev/stdout itself, for root.
+func TestOutputIsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "config.json")
+	if err := os.WriteFile(conf, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := capture(t, false, layers.LinkTypeRaw, packets(t))
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "file"), link); err != nil {
+		t.Skip(err)
+	}
+	var out, errs bytes.Buffer
+	if status := run([]string{"-config", conf, in, link}, nil, &out, &errs); status != 1 || !strings.Contains(errs.String(), "not a regular file") {
+		t.Errorf("status %d, %s", status, errs.String())
+	}
+	if fi, err := os.Lstat(link); err != nil || fi.Mode().Type() != os.ModeSymlink {
+		t.Errorf("the link is gone: %v", err)
 	}
 }
