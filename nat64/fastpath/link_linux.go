@@ -370,12 +370,20 @@ func (s *tableSet) syncPools() error {
 
 func (s *tableSet) unbind(v4 netip.Addr, b bound) error {
 	p6, _, p4, _ := binding(v4, b.v6, b.slot)
-	err := errors.Join(s.six.Delete(appendKey(nil, p6)), s.four.Delete(appendKey(nil, p4)), s.used.Put(b.slot, uint32(0)))
+	err := errors.Join(remove(s.six, p6), remove(s.four, p4), s.used.Put(b.slot, uint32(0)))
 	if err != nil {
 		return fmt.Errorf("fastpath: remove %v: %w", v4, err)
 	}
 	delete(s.bound, v4)
 	s.free = append(s.free, b.slot)
+	return nil
+}
+
+// remove deletes an entry. It may be gone already: two pools can know one host.
+func remove(m *ebpf.Map, p netip.Prefix) error {
+	if err := m.Delete(appendKey(nil, p)); !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return err
+	}
 	return nil
 }
 

@@ -11,7 +11,9 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -569,6 +571,37 @@ func TestIntegrationPoolBindings(t *testing.T) {
 	}
 	if len(r.tables.bound) != 0 || len(r.tables.free) != 4096 {
 		t.Errorf("%d bound, %d free", len(r.tables.bound), len(r.tables.free))
+	}
+}
+
+// A host that two pools know, as it moved or their files say so, does not stop
+// the tables from following the pools when it is gone.
+func TestIntegrationHostOfTwoPools(t *testing.T) {
+	need.Asked(t, feature)
+	host := "2001:db8:1::2"
+	cfg := nat64.Config{Prefix: crossConfig(t).Prefix, Own4: netip.MustParseAddr("198.51.100.1")}
+	for _, v4 := range []string{"10.64.0", "10.65.0"} {
+		pool, err := nat64.NewPool(nat64.PoolOptions{V4: netip.MustParsePrefix(v4 + ".0/24"), Now: func() time.Time { return time.Unix(1_800_000_000, 0) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := pool.LoadFrom(strings.NewReader(v4 + ".7 " + host + " 1799999000\n")); n != 1 {
+			t.Fatal(n, err)
+		}
+		cfg.Pools = append(cfg.Pools, pool)
+	}
+	r := newRunner(t, cfg, nil)
+	if len(r.tables.bound) != 2 {
+		t.Fatalf("%d bound", len(r.tables.bound))
+	}
+	for i, left := range []int{1, 0} {
+		cfg.Pools[i].Reserve([]netip.Prefix{cfg.Pools[i].V4()})
+		if err := r.tables.syncPools(); err != nil || len(r.tables.bound) != left {
+			t.Errorf("pool %d: %d bound, %v", i, len(r.tables.bound), err)
+		}
+	}
+	if len(r.tables.free) != 4096 {
+		t.Errorf("%d slots free", len(r.tables.free))
 	}
 }
 
