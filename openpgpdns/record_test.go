@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -289,6 +290,27 @@ func TestTextRoundTrip(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestGPGWholeLines: after a full line gpg begins the next one at once, so that
+// data of a multiple of 32 octets end with an empty one (gpg 2.2.40, a key of 800
+// octets).
+func TestGPGWholeLines(t *testing.T) {
+	for n, want := range map[int]string{
+		31: "\t" + strings.Repeat("ab", 31) + "\n\t)\n\n",
+		32: "\t" + strings.Repeat("ab", 32) + "\n\t\n\t)\n\n",
+		33: "\t" + strings.Repeat("ab", 32) + "\n\tab\n\t)\n\n",
+		64: strings.Repeat("\t"+strings.Repeat("ab", 32)+"\n", 2) + "\t\n\t)\n\n",
+	} {
+		r := Record{Name: "a._openpgpkey.example.org.", Type: TypeOPENPGPKEY, Data: bytes.Repeat([]byte{0xab}, n)}
+		text := string(r.AppendText(nil, GPG, 0))
+		if want = "$ORIGIN _openpgpkey.example.org.\na TYPE61 \\# " + strconv.Itoa(n) + " (\n" + want; text != want {
+			t.Errorf("%d octets:\n%s\nwant\n%s", n, text, want)
+		}
+		if back, err := ParseRecord(text); err != nil || !bytes.Equal(back.Data, r.Data) {
+			t.Errorf("%d octets: %x, %v", n, back.Data, err)
 		}
 	}
 }

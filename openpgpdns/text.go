@@ -163,12 +163,13 @@ func appendGPGData(dst []byte, typ uint16, data []byte) []byte {
 	}
 	dst = append(dst, " (\n"...)
 	dst = slices.Grow(dst, len(data)*2+len(data)/16+16)
-	for len(data) > 0 {
+	for more := len(data) > 0; more; {
 		n := min(32, len(data))
 		dst = append(dst, '\t')
 		dst = appendHex(dst, data[:n])
 		dst = append(dst, '\n')
 		data = data[n:]
+		more = n == 32 // gpg begins a line after each full one, be it empty
 	}
 	return append(dst, "\t)\n\n"...)
 }
