@@ -33,7 +33,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("bulkload", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	asCSV := fs.Bool("csv", false, "the input is CSV with a header of the words of `ip xfrm policy add`, such as src,dst,dir,priority,tmpl.src,tmpl.dst,tmpl.proto,tmpl.mode")
+	asCSV := fs.Bool("csv", false, "the input is CSV with a header of the words of ip xfrm policy add, such as src,dst,dir,priority,tmpl.src,tmpl.dst,tmpl.proto,tmpl.mode")
 	dry := fs.Bool("dry", false, "only read and check, without a kernel")
 	unchecked := fs.Bool("unchecked", false, "also send what xfrm's Check refuses")
 	most := fs.Int("errors", 20, "print at most this many refusals")
@@ -56,7 +56,17 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "bulkload: %v\n", err)
 		return 2
 	}
-	if *generate > 0 {
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	switch {
+	case *most < 0:
+		return fail(fmt.Errorf("-errors %d: want 0 or more", *most))
+	case given["generate"] && *generate < 1:
+		return fail(fmt.Errorf("-generate %d: want 1 or more", *generate))
+	case given["generate"] && fs.NArg() > 0:
+		return fail(errors.New("-generate takes no file"))
+	}
+	if given["generate"] {
 		w := bufio.NewWriter(stdout)
 		for i := range *generate {
 			fmt.Fprintf(w, "xfrm policy add src 10.0.0.0/8 dst %s dir out priority %d tmpl src 192.0.2.1 dst 192.0.2.2 proto esp reqid %d mode tunnel\n",
@@ -292,6 +302,9 @@ func csvLines(r io.Reader, yield func(int, string) error) error {
 	rows := csv.NewReader(bufio.NewReader(r))
 	rows.ReuseRecord = true
 	first, err := rows.Read()
+	if err == io.EOF {
+		return errors.New("the CSV has no header")
+	}
 	if err != nil {
 		return err
 	}

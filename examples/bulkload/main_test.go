@@ -34,7 +34,11 @@ func TestCommandLine(t *testing.T) {
 		{"few errors", strings.Repeat("frob\n", 9), []string{"-dry", "-errors", "2"}, 1, []string{"line 2:", "and 7 more", "0 of 9"}},
 		{"csv", rows, []string{"-dry", "-csv"}, 1, []string{"line 4: xfrm: \"sideways\": DIR value is invalid", "2 of 3"}},
 		{"csv header", "src,a b\n", []string{"-dry", "-csv"}, 2, []string{"column \"a b\""}},
-		{"csv empty", "", []string{"-dry", "-csv"}, 2, []string{"EOF"}},
+		{"csv empty", "", []string{"-dry", "-csv"}, 2, []string{"bulkload: the CSV has no header"}},
+		{"generate nothing", "frob\n", []string{"-dry", "-generate", "0"}, 2, []string{"bulkload: -generate 0"}},
+		{"generate less", "frob\n", []string{"-dry", "-generate", "-3"}, 2, []string{"bulkload: -generate -3"}},
+		{"generate and a file", "", []string{"-generate", "3", "x"}, 2, []string{"bulkload: -generate takes no file"}},
+		{"errors", "frob\n", []string{"-dry", "-errors", "-1"}, 2, []string{"bulkload: -errors -1"}},
 	} {
 		code, out, errs := call(c.stdin, c.args...)
 		if code != c.code || out != "" {
@@ -48,6 +52,9 @@ func TestCommandLine(t *testing.T) {
 	}
 	if code, out, errs := call("", "-h"); code != 0 || !strings.HasPrefix(out, "usage: bulkload") || errs != "" {
 		t.Errorf("help: %d %q %q", code, out, errs)
+	}
+	if _, out, _ := call("", "-h"); !strings.Contains(out, "  -csv\n") {
+		t.Errorf("help says that -csv takes an argument:\n%s", out)
 	}
 	_, batch, _ := call("", "-generate", "3000")
 	if code, _, errs := call(batch, "-dry"); code != 0 || !strings.Contains(errs, "3000 of 3000") {
