@@ -114,6 +114,7 @@ type workflow struct {
 	flags *opencard.Flags
 	w     io.Writer
 	fetch bool
+	pass  []byte // none: the secret key is not protected
 
 	key   *openpgp.Entity
 	cards []*keycard.Card
@@ -123,11 +124,23 @@ type workflow struct {
 var slots = [...]keycard.Slot{keycard.SlotDecrypt, keycard.SlotSign, keycard.SlotAuth}
 
 func (w *workflow) run() (err error) {
+	if name := w.o.passphrase; name != "" { // before anything is made
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		b, _, _ = bytes.Cut(b, []byte("\n"))
+		if w.pass = bytes.TrimRight(b, "\r"); len(w.pass) == 0 {
+			return fmt.Errorf("%s: there is no passphrase in the first line", name)
+		}
+	}
 	if err := os.MkdirAll(w.o.out, 0o700); err != nil {
 		return err
 	}
-	if left, err := os.ReadDir(w.o.out); err != nil || len(left) > 0 {
-		return fmt.Errorf("%s is not empty (%v)", w.o.out, err)
+	if left, err := os.ReadDir(w.o.out); err != nil {
+		return err
+	} else if len(left) > 0 {
+		return fmt.Errorf("%s is not empty", w.o.out)
 	}
 	if err := w.openCards(); err != nil {
 		return err
@@ -246,18 +259,13 @@ func (w *workflow) keep() error {
 		return err
 	}
 	how := "not protected"
-	if w.o.passphrase != "" {
-		b, err := os.ReadFile(w.o.passphrase)
-		if err != nil {
-			return err
-		}
-		line, _, _ := bytes.Cut(b, []byte("\n"))
+	if len(w.pass) > 0 {
 		// A copy, since the key itself is still needed.
 		list, err := openpgp.ReadKeyRing(&secret)
 		if err != nil {
 			return err
 		}
-		if err := list[0].EncryptPrivateKeys(bytes.TrimRight(line, "\r"), nil); err != nil {
+		if err := list[0].EncryptPrivateKeys(w.pass, nil); err != nil {
 			return err
 		}
 		secret.Reset()

@@ -16,6 +16,10 @@ func TestCommandLine(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(full, "x"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	blank := filepath.Join(t.TempDir(), "blank")
+	if err := os.WriteFile(blank, []byte("\nsecond line\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		args           string
 		status         int
@@ -27,7 +31,8 @@ func TestCommandLine(t *testing.T) {
 		{"-out x -cards 0", 2, "", "-cards 0"},
 		{"-out x -reader a", 2, "", "say -yes"},
 		{"-out x -fetch", 2, "", "needs -url"},
-		{"-out " + full, 1, "", "not empty"},
+		{"-out " + full, 1, "", "keyoffline: " + full + " is not empty\n"},
+		{"-out " + filepath.Join(t.TempDir(), "new") + " -cards 1 -passphrase-file " + blank, 1, "", "no passphrase"},
 		{"-algorithm rot13 -out " + filepath.Join(t.TempDir(), "new"), 2, "", "rot13"},
 		{"-algorithm brainpoolP256r1 -out " + filepath.Join(t.TempDir(), "new"), 2, "", "brainpool"},
 	} {
