@@ -162,7 +162,10 @@ func parseList(s string) (out []float64, err error) {
 				return nil, fmt.Errorf("%q is not a number", t)
 			}
 		}
-		if !(v[2] > 0) || !((v[1]-v[0])/v[2] < 1000) {
+		if err := inRange(v[:2]); err != nil { // before a sum that a step is too small for
+			return nil, err
+		}
+		if !(v[2] > 0) || !((v[1]+1e-9-v[0])/v[2] < 1000) {
 			return nil, errors.New("want FROM:TO:STEP with at most 1000 steps")
 		}
 		for i := 0; v[0]+float64(i)*v[2] <= v[1]+1e-9; i++ {
@@ -177,15 +180,19 @@ func parseList(s string) (out []float64, err error) {
 			out = append(out, x)
 		}
 	}
-	for _, x := range out {
-		if !(math.Abs(x) <= 100) {
-			return nil, fmt.Errorf("%g dB is not from -100 to 100", x)
-		}
-	}
 	if len(out) == 0 {
 		return nil, errors.New("no values")
 	}
-	return out, nil
+	return out, inRange(out)
+}
+
+func inRange(db []float64) error {
+	for _, x := range db {
+		if !(math.Abs(x) <= 100) {
+			return fmt.Errorf("%g dB is not from -100 to 100", x)
+		}
+	}
+	return nil
 }
 
 // A kind is one way of making signals hard.

@@ -29,6 +29,9 @@ func TestRun(t *testing.T) {
 		{"-snr x", 2, "", `sensitivity: -snr x: "x" is not a number`},
 		{"-snr 1:2:0", 2, "", "FROM:TO:STEP"},
 		{"-snr 1e9", 2, "", "not from -100 to 100"},
+		{"-snr 1e17:1e17:1", 2, "", "not from -100 to 100"}, // a step changes nothing there
+		{"-snr -1e300:1:1e299", 2, "", "not from -100 to 100"},
+		{"-n 1 -snr 20:20:1e-300 -peer=false -effort fast", 2, "", "1000 steps"},
 		{"-snr NaN", 2, "", "not from -100 to 100"},
 		{"-rate 1000", 2, "", "sensitivity: -rate 1000"},
 		{"-offset 5000", 2, "", "sensitivity: -offset"},
