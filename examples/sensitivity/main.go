@@ -38,9 +38,13 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 var errUsage = errors.New("usage")
 
 func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
-	err := measure(args, stdout)
+	out := &sticky{w: stdout}
+	err := measure(args, out)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		err = out.err
+	}
 	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
+	case err == nil:
 		return 0
 	case errors.Is(err, errUsage):
 		fmt.Fprintf(stderr, "sensitivity: %s\n", strings.TrimPrefix(err.Error(), "usage: "))
@@ -48,6 +52,19 @@ func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintf(stderr, "sensitivity: %v\n", err)
 	return 1
+}
+
+// sticky keeps the first error of a writer, so that it is looked at once.
+type sticky struct {
+	w   io.Writer
+	err error
+}
+
+func (s *sticky) Write(b []byte) (n int, err error) {
+	if s.err == nil {
+		n, s.err = s.w.Write(b)
+	}
+	return n, s.err
 }
 
 // options are the flags after they were checked.

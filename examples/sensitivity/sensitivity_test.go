@@ -11,6 +11,19 @@ import (
 	"testing"
 )
 
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestFullDisk(t *testing.T) {
+	for _, args := range []string{"-n 1 -snr 20 -effort fast -peer=false", "-n 1 -snr 20 -effort fast -peer=false -json", "-h"} {
+		var stderr bytes.Buffer
+		if status := run(strings.Fields(args), nil, fullDisk{}, &stderr); status != 1 || !strings.Contains(stderr.String(), "no space left") {
+			t.Errorf("%s: status %d, errors %q", args, status, stderr.String())
+		}
+	}
+}
+
 func TestRun(t *testing.T) {
 	svg := filepath.Join(t.TempDir(), "curve.svg")
 	for _, c := range []struct {
