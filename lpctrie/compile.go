@@ -14,7 +14,7 @@ func (t *Table[V]) Compile() *Snapshot[V] { return t.CompileWith(CompileOptions{
 // CompileWith returns a snapshot of the table as it is, with options.
 func (t *Table[V]) CompileWith(o CompileOptions) *Snapshot[V] {
 	rs := make([]codedRoute, 0, t.routes)
-	c := newCoder[V](t.same)
+	c := newCoder[V]()
 	for leaf := range t.each(0, ^uint32(0)) {
 		t.chain(leaf, 32, func(i uint32) bool {
 			h := &t.hot[i]
@@ -35,8 +35,7 @@ func (t *Table[V]) CompileWith(o CompileOptions) *Snapshot[V] {
 func Compile[V any](prefixes []netip.Prefix, values []V, o CompileOptions) (*Snapshot[V], error) {
 	n := min(len(prefixes), len(values))
 	rs := make([]codedRoute, 0, n)
-	t := New[V](Config{})
-	c := newCoder[V](t.same)
+	c := newCoder[V]()
 	sorted := true
 	for i, p := range prefixes[:n] {
 		key, slen, err := keyOfPrefix(p)
@@ -106,16 +105,17 @@ type coder[V any] struct {
 	byValue         map[any]uint32
 	last            V
 	lastCode        uint32
-	same            func(a, b V) bool
+	same            func(a, b V) bool // ==, or nil
 }
 
-func newCoder[V any](same func(a, b V) bool) *coder[V] {
-	c := &coder[V]{integer: inlineKind[V](), same: same}
+func newCoder[V any]() *coder[V] {
+	c := &coder[V]{integer: inlineKind[V]()}
 	if c.integer {
 		c.inline, c.limit = true, min(maxInline, maxOf[V]())
 	}
 	if plainComparable(reflect.TypeFor[V]()) {
 		c.byValue = map[any]uint32{}
+		c.same = equal[V]
 	}
 	return c
 }

@@ -74,10 +74,13 @@ type Table[V any] struct {
 func New[V any](cfg Config) *Table[V] {
 	t := &Table[V]{cfg: cfg.normal()}
 	if plainComparable(reflect.TypeFor[V]()) {
-		t.same = func(a, b V) bool { return any(a) == any(b) }
+		t.same = equal[V]
 	}
 	return t
 }
+
+// equal is == for types that are plainComparable.
+func equal[V any](a, b V) bool { return any(a) == any(b) }
 
 // plainComparable reports whether == on the type never panics.
 func plainComparable(t reflect.Type) bool {
@@ -98,7 +101,8 @@ func plainComparable(t reflect.Type) bool {
 }
 
 // SetSame sets how values are compared; nil means that no two are the same.
-// Call it before the first route is added.
+// Call it before the first route is added. Snapshots do not ask it: they answer
+// with the very value of each route.
 func (t *Table[V]) SetSame(same func(a, b V) bool) { t.same = same }
 
 func (t *Table[V]) sameValue(a, b V) bool { return t.same != nil && t.same(a, b) }
