@@ -275,7 +275,7 @@ func (db *database) enrich(r io.Reader, w io.Writer, progress io.Writer) error {
 				place = -len(b6.addrs)
 			}
 			ends, kinds, found = append(ends, len(text)), append(kinds, kind), append(found, place)
-			if done {
+			if done || in.Buffered() == 0 { // somebody may be waiting for the answers
 				break
 			}
 		}
@@ -303,6 +303,11 @@ func (db *database) enrich(r io.Reader, w io.Writer, progress io.Writer) error {
 			room := append(out.AvailableBuffer(), "\tAS"...)
 			room = append(strconv.AppendUint(room, uint64(asn), 10), '\t')
 			if _, err := out.Write(append(p.AppendTo(room), '\n')); err != nil {
+				return err
+			}
+		}
+		if in.Buffered() == 0 {
+			if err := out.Flush(); err != nil {
 				return err
 			}
 		}

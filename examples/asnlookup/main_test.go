@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"signalbox.example/internal/routegen"
 )
@@ -136,4 +139,35 @@ func TestOutputIsNoLink(t *testing.T) {
 	if fi, err := os.Lstat(link); err != nil || fi.Mode().Type() != os.ModeSymlink {
 		t.Errorf("the link is gone: %v", err)
 	}
+}
+
+// Somebody at a terminal, or a program at the other end of two pipes, waits for
+// an answer before the next line.
+func TestAnswersAtOnce(t *testing.T) {
+	in, feed := io.Pipe()
+	answers, out := io.Pipe()
+	go func() {
+		run(nil, in, out, io.Discard)
+		out.Close()
+	}()
+	got := bufio.NewReader(answers)
+	for range 2 {
+		line := make(chan string, 1)
+		go func() {
+			s, _ := got.ReadString('\n')
+			line <- s
+		}()
+		if _, err := io.WriteString(feed, "192.0.2.1 x\n"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case s := <-line:
+			if !strings.HasPrefix(s, "192.0.2.1 x\tAS64496") {
+				t.Errorf("%q", s)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("no answer while more input may come")
+		}
+	}
+	feed.Close()
 }

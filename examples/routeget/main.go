@@ -130,6 +130,11 @@ func play(in io.Reader, out *bufio.Writer) (ok bool, err error) {
 	ok = true
 	r := bufio.NewReaderSize(in, maxLine)
 	for {
+		if r.Buffered() == 0 { // somebody may be waiting for the answers
+			if err := out.Flush(); err != nil {
+				return ok, err
+			}
+		}
 		line, cut, err := r.ReadLine()
 		if err == io.EOF {
 			return ok, nil

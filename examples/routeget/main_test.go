@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func play1(t *testing.T, script string) (out string, status int) {
@@ -128,4 +131,35 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("%v: status %d, stdout %q, stderr %q", c.args, status, stdout.String(), stderr.String())
 		}
 	}
+}
+
+// Somebody at a terminal, or a program at the other end of two pipes, waits for
+// an answer before the next line.
+func TestAnswersAtOnce(t *testing.T) {
+	in, feed := io.Pipe()
+	answers, out := io.Pipe()
+	go func() {
+		run(nil, in, out, io.Discard)
+		out.Close()
+	}()
+	got := bufio.NewReader(answers)
+	for range 2 {
+		line := make(chan string, 1)
+		go func() {
+			s, _ := got.ReadString('\n')
+			line <- s
+		}()
+		if _, err := io.WriteString(feed, "lookup 10.0.0.1\n"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case s := <-line:
+			if !strings.HasPrefix(s, "miss") {
+				t.Errorf("%q", s)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("no answer while more input may come")
+		}
+	}
+	feed.Close()
 }

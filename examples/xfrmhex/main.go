@@ -53,7 +53,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("xfrmhex", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), usage); fs.PrintDefaults() }
-	fs.BoolVar(&t.text, "text", false, "messages in hexadecimal in, `ip xfrm` text out")
+	fs.BoolVar(&t.text, "text", false, "messages in hexadecimal in, ip xfrm text out")
 	fs.BoolVar(&t.json, "json", false, "messages in hexadecimal in, JSON out, one line a message")
 	fs.BoolVar(&t.check, "check", false, "commands or messages in, the verdict of xfrm's Check out: ok, or refused and why")
 	fs.BoolVar(&t.stats, "s", false, "print counters, limits and masks too, as ip -s")
@@ -147,6 +147,11 @@ const maxLine = 4 << 20
 func (t *tool) lines(r io.Reader, out *bufio.Writer) error {
 	br := bufio.NewReaderSize(r, maxLine)
 	for {
+		if br.Buffered() == 0 { // somebody may be waiting for the answers
+			if err := out.Flush(); err != nil {
+				return err
+			}
+		}
 		text, cut, err := br.ReadLine()
 		if err == io.EOF {
 			return nil

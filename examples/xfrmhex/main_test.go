@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"signalbox.example/internal/vectors"
@@ -153,4 +156,35 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("row %d: %s\n got %swant %s", r.N, cmd, got, want)
 		}
 	}
+}
+
+// Somebody at a terminal, or a program at the other end of two pipes, waits for
+// an answer before the next line.
+func TestAnswersAtOnce(t *testing.T) {
+	in, feed := io.Pipe()
+	answers, out := io.Pipe()
+	go func() {
+		run(nil, in, out, io.Discard)
+		out.Close()
+	}()
+	got := bufio.NewReader(answers)
+	for range 2 {
+		line := make(chan string, 1)
+		go func() {
+			s, _ := got.ReadString('\n')
+			line <- s
+		}()
+		if _, err := io.WriteString(feed, "ip xfrm policy add dir out\n"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case s := <-line:
+			if !strings.HasPrefix(s, "b") {
+				t.Errorf("%q", s)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("no answer while more input may come")
+		}
+	}
+	feed.Close()
 }
