@@ -72,6 +72,8 @@ func TestCommandLine(t *testing.T) {
 		{base + toBob, 1, "", "not encrypted to these keys"},
 		{base + damaged, 1, "", "carddecrypt: "},
 		{base + friends, 1, "", "carddecrypt: "},
+		{"-reader " + card + " -cert " + os.DevNull + " " + plain, 1, "", "no certificates in it"},
+		{base + "-from " + os.DevNull + " " + plain, 1, "", "no certificates in it"},
 		{"-reader " + card + " -cert " + friends + " " + plain, 1, "", "key not on this card"},
 	} {
 		var out, errs bytes.Buffer

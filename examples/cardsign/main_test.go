@@ -44,6 +44,7 @@ func TestCommandLine(t *testing.T) {
 		{"-reader " + card + " -cert " + other, 1, "", "key not on this card"},
 		{"-reader " + card + " -cert " + cert + " -pin-file " + pins, 1, "", "wrong PIN"},
 		{"-reader " + card + " -cert " + filepath.Join(dir, "none"), 1, "", "no such file"},
+		{"-reader " + card + " -cert " + os.DevNull, 1, "", "no certificates in it"},
 		{"-reader " + card, 1, "", "cardsign: keycard: "}, // no URL on the card
 	} {
 		var out, errs bytes.Buffer

@@ -132,13 +132,18 @@ func ReadCertificates(name string) (openpgp.EntityList, error) {
 	return list, nil
 }
 
-// ParseCertificates reads certificates, armored or not.
+// ParseCertificates reads certificates, armored or not, at least one.
 func ParseCertificates(r io.Reader) (openpgp.EntityList, error) {
+	read := openpgp.ReadKeyRing
 	in := bufio.NewReader(r)
 	if b, err := in.Peek(1); err == nil && b[0]&0x80 == 0 {
-		return openpgp.ReadArmoredKeyRing(in)
+		read = openpgp.ReadArmoredKeyRing
 	}
-	return openpgp.ReadKeyRing(in)
+	list, err := read(in)
+	if err == nil && len(list) == 0 { // an empty file is no error to go-crypto
+		err = errors.New("no certificates in it")
+	}
+	return list, err
 }
 
 // Output is a file that gets its name only when it is complete, or a writer.
