@@ -12,13 +12,17 @@ import (
 	"strings"
 )
 
-// lines yields the lines of a text with comments (from # on) and blanks
-// around cut off, empty ones left out, and at the end the reader's error.
-func lines(r io.Reader, yield func(number int, text string, err error) bool) {
+// lines yields the lines of a text with blanks around and, where there may be any,
+// comments (from # on) cut off, empty ones left out, and at the end the reader's
+// error.
+func lines(r io.Reader, comments bool, yield func(number int, text string, err error) bool) {
 	sc := bufio.NewScanner(r)
 	n := 1
 	for ; sc.Scan(); n++ {
-		text, _, _ := strings.Cut(sc.Text(), "#")
+		text := sc.Text()
+		if comments {
+			text, _, _ = strings.Cut(text, "#")
+		}
 		if text = strings.TrimSpace(text); text != "" && !yield(n, text, nil) {
 			return
 		}
@@ -32,9 +36,9 @@ func lines(r io.Reader, yield func(number int, text string, err error) bool) {
 }
 
 // readLines parses each line into a T and stops behind the first error.
-func readLines[T any](r io.Reader, parse func(text string) (T, string)) iter.Seq2[T, error] {
+func readLines[T any](r io.Reader, comments bool, parse func(text string) (T, string)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		lines(r, func(n int, text string, err error) bool {
+		lines(r, comments, func(n int, text string, err error) bool {
 			var zero T
 			if err != nil {
 				yield(zero, err)
@@ -54,7 +58,7 @@ func readLines[T any](r io.Reader, parse func(text string) (T, string)) iter.Seq
 // a line, # begins a comment. It stops behind the first error, which is of
 // type *[LineError] or the reader's own.
 func ReadPrefixes(r io.Reader) iter.Seq2[netip.Prefix, error] {
-	return readLines(r, parsePrefix)
+	return readLines(r, true, parsePrefix)
 }
 
 func parsePrefix(s string) (p netip.Prefix, why string) {
@@ -135,7 +139,7 @@ var typeNames = []string{"unicast", "local", "broadcast", "anycast", "multicast"
 // silently, as ip does. Any other line is an error; it stops behind the
 // first, which is of type *[LineError] or the reader's own.
 func ReadBatch(r io.Reader) iter.Seq2[Command, error] {
-	return readLines(r, func(text string) (Command, string) { return parseCommand(strings.Fields(text)) })
+	return readLines(r, true, func(text string) (Command, string) { return parseCommand(strings.Fields(text)) })
 }
 
 // parseDestination reads a prefix as ip does: an address is a /128, "default"
@@ -329,7 +333,7 @@ const (
 // entry that stands for no route: ::/0 on lo with [FlagReject] and the metric
 // 4294967295.
 func ReadProcRoute(r io.Reader) iter.Seq2[ProcRoute, error] {
-	return readLines(r, parseProcRoute)
+	return readLines(r, false, parseProcRoute) // a device may have # in its name
 }
 
 func parseProcRoute(text string) (p ProcRoute, why string) {

@@ -143,6 +143,18 @@ route append 2001:db8:1::/48 via fe80::1 dev eth0 table 100 metric 5
 	}
 }
 
+// A device's name may have # in it, where other texts have comments.
+func TestProcRouteOfOddDevice(t *testing.T) {
+	for _, dev := range []string{"br#1", "#", "a#b#"} {
+		line := ProcRoute{Route: rt("2001:db8::/32", "", 1), Flags: FlagUp, Dev: dev}.String()
+		for p, err := range ReadProcRoute(strings.NewReader(line + "\n")) {
+			if err != nil || p.Dev != dev {
+				t.Errorf("%q: %q %v", dev, p.Dev, err)
+			}
+		}
+	}
+}
+
 func TestTraceTellsTheWay(t *testing.T) {
 	tr := New[int](SourceLinux)
 	add(t, tr, rt("2001:db8::/32", "", 1), rt("2001:db8:1::/48", "", 2), rt("2001:db8:1::/48", "2001:db9::/32", 3), rt("2001:db8:2::/48", "", 4))
