@@ -24,6 +24,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -69,6 +70,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if fs.NArg() != 1 || (c.ring == "") == (c.dns == "") {
 		fmt.Fprintln(stderr, "keycheck: one address, and either -ring or -dns; -h explains")
 		return 2
+	}
+	if c.dns != "" {
+		if _, _, err := net.SplitHostPort(c.dns); err != nil {
+			fmt.Fprintln(stderr, "keycheck: -dns:", err)
+			return 2
+		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -29,6 +29,7 @@ func TestCommandLine(t *testing.T) {
 		{"spelling", "-ring - Bob@example.org", 0, "Sequoia sq by wkd gets nothing\n", ""},
 		{"not found", "-ring - alice@example.org", 1, "refused: nothing is published there", "keycheck: alice@example.org: no key is found\n"},
 		{"nobody answers", "-dns 127.0.0.1:1 -methods dane bob@example.org", 1, "dane: openpgpdns: ", "no key is found"},
+		{"no port", "-dns 127.0.0.1 bob@example.org", 2, "", "keycheck: -dns: address 127.0.0.1: missing port in address\n"},
 		{"method", "-dns 127.0.0.1:1 -methods x bob@example.org", 2, "", "-methods"},
 		{"JSON", "-json -ring - -minimal Bob@example.org", 0, `{"client":"GnuPG","mechanism":"wkd","asks":"https://openpgpkey.example.org/.well-known/openpgpkey/example.org/hu/jycbiujnsxs47xrkethgtj69xuunurok?l=bob","found":true,"fingerprints":["118437ACA5191848C7D07B6873330C6CFE2E9068"],"octets":407`, ""},
 		{"JSON, not found", "-json -ring - alice@example.org", 1, `"found":false,"refused":["nothing is published there"`, "keycheck: alice@example.org: no key is found\n"},
