@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -20,14 +21,18 @@ func (d *daemon) startMetrics() (stop func(), err error) {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		d.writeMetrics(w)
-	})
+	mux.HandleFunc("GET /metrics", d.serveMetrics)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	go s.Serve(l)
 	d.log("counters at http://%s/metrics", l.Addr())
 	return func() { s.Close() }, nil
+}
+
+func (d *daemon) serveMetrics(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	var b bytes.Buffer // the reader may be slow: nothing is written under the lock
+	d.writeMetrics(&b)
+	w.Write(b.Bytes())
 }
 
 // writeMetrics writes Prometheus' text form.
