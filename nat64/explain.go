@@ -33,7 +33,8 @@ func (t Trace) String() string {
 }
 
 // Explain translates a copy of a packet and says by which rules. It makes no
-// pool bindings, counts nothing and pays no heed to the rate limit. It is slow.
+// pool bindings, counts nothing and pays no heed to the rate limit. A binding
+// that it meets counts as used. It is slow.
 func (t *Translator) Explain(packet []byte) Trace {
 	buf := make([]byte, Headroom+len(packet))
 	copy(buf[Headroom:], packet)

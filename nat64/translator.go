@@ -56,9 +56,10 @@ type Result struct {
 }
 
 // Scratch is working memory for one goroutine at a time. The zero value is
-// ready for use. It grows to what the largest packet needed, at most about
-// 200 KB, and makes steady translation free of allocations. It must not be
-// copied after its first use.
+// ready for use. It grows to what the largest packet needed, and makes steady
+// translation free of allocations: 256 KB are enough for super-packets as they
+// are, 10 MB for one of 64 KB that must be cut to segments of a few octets. It
+// must not be copied after its first use.
 //
 // A Scratch also has counters and a stock of IPv4 identifications of the
 // translator that it was last used with. So a goroutine should keep one, for
