@@ -289,19 +289,24 @@ func DialContext(r Resolver) func(ctx context.Context, network, address string) 
 }
 
 // lookupHost returns the addresses of a host; the error wraps ErrNotFound if it
-// has none.
+// has none. Some servers fail when they are asked for IPv6: one family will do,
+// as with getaddrinfo.
 func lookupHost(ctx context.Context, r Resolver, host string) ([]net.IP, error) {
 	var ips []net.IP
+	var failed error
 	for _, typ := range []uint16{typeA, typeAAAA} {
 		data, err := r.LookupRecords(ctx, strings.TrimSuffix(host, ".")+".", typ)
 		if err != nil && !errors.Is(err, ErrNotFound) {
-			return nil, err
+			failed = err
 		}
 		for _, d := range data {
 			if len(d) == net.IPv4len || len(d) == net.IPv6len {
 				ips = append(ips, net.IP(d))
 			}
 		}
+	}
+	if len(ips) == 0 && failed != nil {
+		return nil, failed
 	}
 	if len(ips) == 0 {
 		return nil, inputError(ErrNotFound, host, "no address")

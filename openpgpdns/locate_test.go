@@ -91,6 +91,9 @@ func TestBug07AdvancedFirst(t *testing.T) {
 		{"so is 500", fakeDNS{advHost: local4}, map[string]string{advURL: "!500", dirURL: alice}, advURL, ErrServer},
 		{"so is a refused connection", fakeDNS{advHost: local4}, map[string]string{advURL: "!fail", dirURL: alice}, advURL, nil},
 		{"direct", fakeDNS{}, map[string]string{dirURL: alice}, dirURL, nil},
+		{"an address is enough, whatever becomes of the question for IPv6", fakeDNS{advHost: local4, "openpgpkey.example.org. 28": nil}, map[string]string{advURL: alice}, advURL, nil},
+		{"and for IPv4", fakeDNS{advHost: nil, "openpgpkey.example.org. 28": {net.IPv6loopback}}, map[string]string{advURL: alice}, advURL, nil},
+		{"no address known for sure", fakeDNS{"openpgpkey.example.org. 28": nil}, map[string]string{dirURL: alice}, "", ErrServer},
 		{"a failing name server is no reason for direct", fakeDNS{advHost: nil}, map[string]string{dirURL: alice}, "", ErrServer},
 	} {
 		w := &web{pages: tt.pages}
