@@ -300,6 +300,12 @@ func TestDuplicates(t *testing.T) {
 	if _, c := send(t, tr, f, 0.5); c.Has(Duplicate) {
 		t.Error("the next squitter is no duplicate")
 	}
+	reply := modes.EncodeSurveillance(4, 0, modes.EncodeAltitude(10000), addr)
+	send(t, tr, reply, 1)
+	reply.Data[13] = 1 // does not count in a short frame
+	if _, c := send(t, tr, reply, 1.001); !c.Has(Duplicate) {
+		t.Error("a short frame's bits are its first 56")
+	}
 	tr = New(Config{DuplicateWindow: -1})
 	send(t, tr, f, 0)
 	if _, c := send(t, tr, f, 0); c.Has(Duplicate) {
@@ -344,6 +350,26 @@ func TestAgeing(t *testing.T) {
 	send(t, tr, modes.EncodeSquitter(5, addr+1, modes.EncodeIdentification(0xA3, "AGE2")), 200)
 	if tr.Len() != 1 || tr.Stats().Forgotten != 1 || tr.Get(addr) != nil || tr.Get(addr+1) == nil {
 		t.Errorf("%d aircraft, %+v", tr.Len(), tr.Stats())
+	}
+}
+
+// An aircraft that comes back between two sweeps is a new one, at the end of the
+// list, and the row that somebody holds of its first visit stays as it was.
+func TestForgottenBeforeTheSweep(t *testing.T) {
+	tr := New(Config{})
+	f := modes.EncodeSquitter(5, addr, modes.EncodeIdentification(0xA3, "FIRST"))
+	other := modes.EncodeSquitter(5, 0x406b90, modes.EncodeIdentification(0xA3, "OTHER"))
+	old, _ := send(t, tr, f, 10)
+	send(t, tr, other, 300) // sweeps
+	a, c := send(t, tr, f, 310.5)
+	if !c.Has(First) || a == old || old.Messages != 1 || a.Messages != 1 {
+		t.Errorf("%b, %d and %d messages", c, old.Messages, a.Messages)
+	}
+	var last *Aircraft
+	for last = range tr.All() {
+	}
+	if s := tr.Stats(); s.Forgotten != 1 || tr.Len() != 2 || last != a || tr.Get(addr) != a {
+		t.Errorf("%d forgotten of %d, last %v", s.Forgotten, tr.Len(), last.Address)
 	}
 }
 

@@ -3,6 +3,7 @@ package track
 import (
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"signalbox.example/modes"
@@ -169,6 +170,10 @@ func (t *Tracker) Apply(f *modes.Frame, m *modes.Message, now time.Time) (*Aircr
 	var changes Changes
 	key := m.Address.Key()
 	a := t.byKey[key]
+	if a != nil && n-a.Last.UnixNano() > int64(t.config.Timeout) { // not swept yet
+		t.forget(a)
+		a = nil
+	}
 	if a == nil {
 		if len(t.list) >= t.config.MaxAircraft {
 			t.displace()
@@ -176,9 +181,6 @@ func (t *Tracker) Apply(f *modes.Frame, m *modes.Message, now time.Time) (*Aircr
 		a = &Aircraft{Address: m.Address, key: key, First: now}
 		t.byKey[key] = a
 		t.list = append(t.list, a)
-		changes = First
-	} else if n-a.Last.UnixNano() > int64(t.config.Timeout) {
-		*a = Aircraft{Address: m.Address, key: key, First: now} // not swept yet
 		changes = First
 	}
 	t.stats.Messages++
@@ -234,13 +236,22 @@ func (t *Tracker) duplicate(a *Aircraft, f *modes.Frame, now int64) bool {
 	}
 	for i := range a.last {
 		l := &a.last[i]
-		if age := now - l.at; l.at != 0 && age >= 0 && age <= window && l.data == f.Data {
+		if age := now - l.at; l.at != 0 && age >= 0 && age <= window &&
+			(l.data == f.Data || f.Bits == 56 && [7]byte(l.data[:7]) == [7]byte(f.Data[:7])) {
 			return true
 		}
 	}
 	a.last[a.nLast%uint8(len(a.last))] = arrival{f.Data, now}
 	a.nLast++
 	return false
+}
+
+// forget removes one aircraft.
+func (t *Tracker) forget(a *Aircraft) {
+	delete(t.byKey, a.key)
+	i := slices.Index(t.list, a)
+	t.list = slices.Delete(t.list, i, i+1)
+	t.stats.Forgotten++
 }
 
 // sweep forgets the aircraft that are silent too long.
