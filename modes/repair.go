@@ -78,7 +78,7 @@ func wrongBits(syndrome uint32, bits int) (n, a, b int) {
 // of 128 KiB, which all calls share.
 //
 // A repaired frame is weaker evidence than a clean one: of random frames
-// about one in 2,700 passes with two bits. See [AddressFilter.Match].
+// about one in 2,900 passes with two bits. See [AddressFilter.Match].
 func Repair(frame []byte, maxBits int) (bits int, ok bool) {
 	if len(frame) != 7 && len(frame) != 14 {
 		return 0, false
