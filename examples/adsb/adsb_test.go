@@ -560,6 +560,15 @@ func (s *short) Accept() (net.Conn, error) {
 	return s.Listener.Accept()
 }
 
+func TestTicksOfLongOutages(t *testing.T) {
+	const rate = 2_400_000
+	for _, days := range []uint64{0, 1, 8, 4000} { // 64 bits of samples times 12 million are a week
+		if got, want := ticks(days*86400*rate+7, rate), days*86400*modes.TicksPerSecond+35; got != want {
+			t.Errorf("%d days: %d ticks, want %d", days, got, want)
+		}
+	}
+}
+
 func TestPortOutlivesFailures(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -276,7 +276,7 @@ func (rx *receiver) rtltcp(ctx context.Context, host string, stderr io.Writer) e
 	}
 	lost := uint64(0) // samples in all
 	emit := func(f *modes.Frame) {
-		f.Time12 += lost * modes.TicksPerSecond / uint64(rx.o.rate)
+		f.Time12 += ticks(lost, uint64(rx.o.rate))
 		rx.sampled(f)
 	}
 	b := make([]byte, 1<<16)
@@ -295,4 +295,10 @@ func (rx *receiver) rtltcp(ctx context.Context, host string, stderr io.Writer) e
 			return nil
 		}
 	}
+}
+
+// ticks returns the time of a number of samples in ticks of 12 MHz: whole
+// seconds apart, so that outages of weeks do not overflow.
+func ticks(samples, rate uint64) uint64 {
+	return samples/rate*modes.TicksPerSecond + samples%rate*modes.TicksPerSecond/rate
 }

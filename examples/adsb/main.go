@@ -118,7 +118,7 @@ func parse(args []string) (o options, help string, err error) {
 	fs.BoolVar(&o.table, "table", false, "print the table of aircraft at the end of the input")
 	fs.BoolVar(&o.live, "interactive", false, "show the table on the terminal, once a second")
 	fs.BoolVar(&o.net, "net", false, "serve AVR in and out, SBS, Beast and a live page until interrupted")
-	fs.BoolVar(&o.loop, "loop", false, "play a file again and again, at the speed at which it was recorded (with -net the built-in recording is)")
+	fs.BoolVar(&o.loop, "loop", false, "play a file again and again, samples at the speed at which they were recorded, frames once a second (with -net the built-in recording is)")
 	fs.StringVar(&o.bind, "bind", "127.0.0.1", "with -net: the `address` to listen on")
 	fs.IntVar(&o.ports.avrIn, "port-avr-in", 30001, "with -net: port for AVR input; 0 for any, -1 for none")
 	fs.IntVar(&o.ports.avrOut, "port-avr", 30002, "with -net: port for AVR output")
