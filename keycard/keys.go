@@ -149,6 +149,9 @@ func (s *session) rsaVariants(ctx context.Context, slot Slot, a Algorithm) []Alg
 	return out
 }
 
+// maxTime is the last second that a key's creation time can be, in 2106.
+const maxTime = 1<<32 - 1
+
 // KeyMeta is what is written beside a key.
 type KeyMeta struct {
 	// Created is the key's creation time, in whole seconds. It is part of the
@@ -166,7 +169,8 @@ type KeyMeta struct {
 // Generate makes a new key in the slot, on the card, replacing what is there,
 // and writes fingerprint and time. It sets the attributes first if needed. It
 // needs the Admin PIN. RSA keys can take minutes: give ctx time. A touch
-// policy that the card dropped with the old key is set again.
+// policy that the card dropped with the old key is set again. A creation time
+// that a card cannot store gives [ErrData].
 //
 // If something fails on the way the error is a [*ChangeError].
 func (c *Card) Generate(ctx context.Context, slot Slot, a Algorithm, meta KeyMeta) (*PublicKey, error) {
@@ -181,6 +185,9 @@ func (c *Card) Generate(ctx context.Context, slot Slot, a Algorithm, meta KeyMet
 	}
 	if meta.Created.IsZero() {
 		meta.Created = time.Now()
+	}
+	if sec := meta.Created.Unix(); !meta.NoWrite && (sec <= 0 || sec > maxTime) {
+		return nil, fmt.Errorf("keycard: generate: creation time %v: %w", meta.Created, ErrData)
 	}
 	var p *PublicKey
 	err = s.replace(ctx, slot, a.For(slot), meta, func(now Algorithm) (*PublicKey, error) {
@@ -275,7 +282,7 @@ func (c *Card) Import(ctx context.Context, slot Slot, key crypto.PrivateKey, met
 	if slot > SlotAuth {
 		return nil, fmt.Errorf("keycard: import into the %v slot: %w", slot, ErrUnsupported)
 	}
-	if sec := meta.Created.Unix(); !meta.NoWrite && (sec <= 0 || sec > 1<<32-1) {
+	if sec := meta.Created.Unix(); !meta.NoWrite && (sec <= 0 || sec > maxTime) {
 		return nil, fmt.Errorf("keycard: import: creation time %v: %w", meta.Created, ErrData)
 	}
 	if k, ok := key.(*ed25519.PrivateKey); ok && k != nil {
@@ -480,6 +487,9 @@ func compareCopies(ctx context.Context, cards []*Card, slot Slot, want *PublicKe
 func (c *Card) SetFingerprint(ctx context.Context, slot Slot, f Fingerprint, created time.Time) error {
 	if slot > SlotAttest {
 		return fmt.Errorf("keycard: fingerprint of the %v slot: %w", slot, ErrUnsupported)
+	}
+	if sec := created.Unix(); !created.IsZero() && (sec < 0 || sec > maxTime) {
+		return fmt.Errorf("keycard: creation time %v: %w", created, ErrData)
 	}
 	return c.Do(ctx, func(c *Card) error {
 		if err := c.write(ctx, slot.object(doFingerprint), f[:], "write the fingerprint"); err != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"math/big"
 	"testing"
+	"time"
 
 	"signalbox.example/keycard"
 	"signalbox.example/keycard/softcard"
@@ -52,6 +53,20 @@ func TestOddArguments(t *testing.T) {
 		"no time": func() error {
 			_, err := c.Import(ctx, keycard.SlotSign, rsaKey(t, 2048), keycard.KeyMeta{})
 			return err
+		},
+		"generated before 1970": func() error {
+			_, err := c.Generate(ctx, keycard.SlotSign, keycard.RSA(2048), keycard.KeyMeta{Created: time.Unix(-1, 0)})
+			return err
+		},
+		"generated after 2106": func() error {
+			_, err := c.Generate(ctx, keycard.SlotSign, keycard.RSA(2048), keycard.KeyMeta{Created: time.Unix(1<<32, 0)})
+			return err
+		},
+		"time before 1970": func() error {
+			return c.SetFingerprint(ctx, keycard.SlotSign, keycard.Fingerprint{1}, time.Unix(-1, 0))
+		},
+		"time after 2106": func() error {
+			return c.SetFingerprint(ctx, keycard.SlotSign, keycard.Fingerprint{1}, time.Unix(1<<32, 0))
 		},
 		"Ed25519 to decrypt": func() error {
 			_, err := c.Import(ctx, keycard.SlotDecrypt, software(t, keycard.EC(keycard.Ed25519)), meta)
