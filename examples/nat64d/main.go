@@ -15,7 +15,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -123,12 +122,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 // report prints an error, each part of a joined one on a line of its own.
 func report(w io.Writer, err error) {
-	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) {
-		for _, e := range joined.Unwrap() {
-			report(w, e)
-		}
-		return
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintln(w, "nat64d:", line)
 	}
-	fmt.Fprintln(w, "nat64d:", err)
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,4 +56,22 @@ func write(t *testing.T, name, text string) {
 func seedConfig(data string) string {
 	return "tun-device nat64\nipv4-addr 10.64.0.1\nipv6-addr 2001:db8:1::64\nprefix 2001:db8:64::/96\n" +
 		"dynamic-pool 10.64.0.0/24\ndata-dir " + data + "\nmap 10.64.0.10 2001:db8:1::2\n"
+}
+
+// A report says all that an error says, each part of a joined one on a line.
+func TestReport(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{errors.New("one"), "nat64d: one\n"},
+		{errors.Join(errors.New("one"), errors.New("two")), "nat64d: one\nnat64d: two\n"},
+		{fmt.Errorf("dynamic.map: %w", errors.Join(errors.New("one"), errors.New("two"))), "nat64d: dynamic.map: one\nnat64d: two\n"},
+		{fmt.Errorf("%w: ip route add: %w File exists", errSetup, errors.New("exit status 2")), "nat64d: setting up failed: ip route add: exit status 2 File exists\n"},
+	} {
+		var b bytes.Buffer
+		if report(&b, c.err); b.String() != c.want {
+			t.Errorf("wrote %q, want %q", b.String(), c.want)
+		}
+	}
 }
