@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -155,17 +156,30 @@ func pools(p *nat64.Pool) []*nat64.Pool {
 }
 
 // openPool makes the dynamic pool. Lines of its file that cannot be used are
-// reported and left out.
+// reported and left out. A file that cannot be read to its end is an error: the
+// rest of it would be lost at the next save.
 func (d *daemon) openPool(conf *tayga.Config) (*nat64.Pool, error) {
 	p, err := conf.Pool(nat64.PoolOptions{})
 	if p == nil {
 		return nil, err
 	}
 	if err != nil {
+		if !onlyLines(err) {
+			return nil, fmt.Errorf("%s: %w", conf.DynamicMapPath(), err)
+		}
 		report(d.stderr, fmt.Errorf("%s: %w", conf.DynamicMapPath(), err))
 	}
 	d.saved, d.savedAt = p.Version(), time.Now()
 	return p, nil
+}
+
+// onlyLines reports whether an error is about nothing but lines of a file.
+func onlyLines(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !onlyLines(e) })
+	}
+	_, line := err.(*nat64.LineError)
+	return line
 }
 
 // reload reads the configuration again. After an error nothing has changed.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestCommandLine(t *testing.T) {
@@ -73,5 +74,38 @@ func TestReport(t *testing.T) {
 		if report(&b, c.err); b.String() != c.want {
 			t.Errorf("wrote %q, want %q", b.String(), c.want)
 		}
+	}
+}
+
+// A dynamic.map that cannot be read to its end is not taken for one without the
+// rest, which the next binding would then make true.
+func TestUnreadablePoolFile(t *testing.T) {
+	dir := t.TempDir()
+	conf, name := filepath.Join(dir, "tayga.conf"), filepath.Join(dir, "dynamic.map")
+	write(t, conf, seedConfig(dir))
+	check := func() (int, string) {
+		var out, errs bytes.Buffer
+		return run([]string{"-check", "-config", conf}, &out, &errs), errs.String()
+	}
+	binding := fmt.Sprintf("10.64.0.77\t2001:db8:1::77\t%d\n", time.Now().Unix())
+	write(t, name, "# comment\nno binding\n"+binding)
+	if status, errs := check(); status != 0 || !strings.Contains(errs, "line 2") {
+		t.Errorf("one wrong line: status %d: %s", status, errs)
+	}
+	write(t, name, "# "+strings.Repeat("x", 1<<17)+"\n"+binding)
+	if status, errs := check(); status != 1 || !strings.Contains(errs, "dynamic.map") {
+		t.Errorf("a line that is too long: status %d: %s", status, errs)
+	}
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if status, errs := check(); status != 0 {
+		t.Errorf("no file: status %d: %s", status, errs)
+	}
+	if err := os.Mkdir(name, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if status, errs := check(); status != 1 || !strings.Contains(errs, "dynamic.map") {
+		t.Errorf("a folder: status %d: %s", status, errs)
 	}
 }
