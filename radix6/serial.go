@@ -266,10 +266,24 @@ func (p *part) check() (why string) {
 		}
 		return true
 	}
-	// flat looks at a table with a lower cell for every block.
-	flat := func(n uint32, limit int) bool {
-		return int64(n)+1024 <= int64(len(p.lower)) && refersTo(p.lower[n:n+1024], limit)
+	// flats looks at tables with a lower cell for every block, of which many may
+	// begin at the same cells: it counts once for each how many from there on
+	// lead somewhere.
+	flats := func(limit int) func(n uint32) bool {
+		var good []uint32
+		return func(n uint32) bool {
+			if good == nil {
+				good = make([]uint32, len(p.lower)+1)
+				for i := len(p.lower) - 1; i >= 0; i-- {
+					if within(&p.lower[i], limit) {
+						good[i] = good[i+1] + 1
+					}
+				}
+			}
+			return int64(n) < int64(len(good)) && good[n] >= 1024
+		}
 	}
+	flatRefs, flatCodes := flats(len(p.refs)), flats(entries)
 	last := ^p.top[0]
 	for _, t := range p.top {
 		if t == last {
@@ -291,7 +305,7 @@ func (p *part) check() (why string) {
 			}
 			second[n] = true
 		default:
-			if !flat(n, len(p.refs)) {
+			if !flatRefs(n) {
 				return "a cell leads nowhere"
 			}
 		}
@@ -321,7 +335,7 @@ func (p *part) check() (why string) {
 			continue
 		}
 		if last = r; p.dense && r>>kindShift == kindTable {
-			if r&isSkip != 0 || !flat(r&numberMax, entries) {
+			if r&isSkip != 0 || !flatCodes(r&numberMax) {
 				return "a cell leads nowhere"
 			}
 		} else if !ref(r) {

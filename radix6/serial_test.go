@@ -8,8 +8,10 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"signalbox.example/internal/routegen"
 )
@@ -252,4 +254,37 @@ func FuzzOpen(f *testing.F) {
 			probe(s, rand.New(rand.NewPCG(1, 1)))
 		}
 	})
+}
+
+// However often a forged snapshot refers to its tables, Open looks at each once.
+func TestOpenLooksAtTablesOnce(t *testing.T) {
+	var ps []netip.Prefix
+	var vs []uint32
+	for i := range uint64(4000) {
+		ps = append(ps, key{(0x20010db8+i%2)<<32 | i<<16, 0}.prefix(48))
+		vs = append(vs, uint32(i))
+	}
+	s, err := Compile(ps, vs, CompileOptions{Layout: Fast})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tables []uint32
+	for _, r := range s.refs {
+		if r>>kindShift == kindTable && !slices.Contains(tables, r) {
+			tables = append(tables, r)
+		}
+	}
+	if len(tables) != 2 {
+		t.Fatalf("%d tables", len(tables))
+	}
+	for i := range 1 << 22 {
+		s.refs = append(s.refs, tables[i&1])
+	}
+	start := time.Now()
+	if why := s.check(); why != "" {
+		t.Error(why)
+	}
+	if took := time.Since(start); took > 2*time.Second { // a table takes about a microsecond
+		t.Errorf("it took %v", took)
+	}
 }
