@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -60,6 +61,7 @@ func (d *Device) Run(ctx context.Context, t *nat64.Translator) error {
 		close(woken)
 	})
 	var wg sync.WaitGroup
+	failures := make([]error, len(d.queues))
 	for i := range d.queues {
 		wg.Go(func() {
 			c, err := d.queues[i].SyscallConn()
@@ -70,7 +72,8 @@ func (d *Device) Run(ctx context.Context, t *nat64.Translator) error {
 				})
 			}
 			if err != nil {
-				cancel(fmt.Errorf("tun: %s queue %d: %w", d.name, i, err))
+				failures[i] = fmt.Errorf("tun: %s queue %d: %w", d.name, i, err)
+				cancel(failures[i])
 			}
 		})
 	}
@@ -82,7 +85,7 @@ func (d *Device) Run(ctx context.Context, t *nat64.Translator) error {
 		d.alarm.reset()
 	}
 	// A queue's own failure was the cause, unless the caller ended it.
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+	if err := context.Cause(ctx); slices.Contains(failures, err) {
 		return err
 	}
 	return nil

@@ -110,6 +110,11 @@ func TestIntegrationRunEnds(t *testing.T) {
 		}
 		cancel()
 	}
+	because, end := context.WithCancelCause(t.Context())
+	end(errors.New("the caller's own reason"))
+	if err := d.Run(because, tr); err != nil {
+		t.Errorf("ended by its context: %v", err)
+	}
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	wg.Go(func() {
