@@ -30,10 +30,11 @@ type Config struct {
 	// gain control works.
 	ManualGain bool
 	Gain       int
-	// PPM corrects the tuner's clock, in parts per million.
+	// PPM corrects the tuner's clock, in parts per million; 0 leaves it as the
+	// server has it.
 	PPM int
 	// AGC turns on the automatic gain control of the demodulator chip, BiasTee
-	// the supply of an antenna amplifier.
+	// the supply of an antenna amplifier, which false leaves as the server has it.
 	AGC, BiasTee bool
 	// Settle is the time worth of samples that are thrown away after tuning: those
 	// that were on their way, and those of a tuner that still settles. 0 means
@@ -81,6 +82,7 @@ type Client struct {
 
 	mu          sync.Mutex // of what follows
 	config      Config
+	said        uint32 // a bit for each command that was given by a method
 	conn        net.Conn
 	tuner       Tuner
 	gains       int
@@ -166,18 +168,19 @@ func (c *Client) connect(ctx context.Context) error {
 }
 
 // tune sends the whole configuration. Rate before frequency, as rtl_sdr does.
+// Correction and supply are left to the server unless they are, or were, set.
 func (c *Client) tune() error {
 	k := &c.config
 	commands := []command{{cmdRate, uint32(k.Rate)}, {cmdFrequency, uint32(k.Frequency)}, {cmdGainMode, bit(k.ManualGain)}}
 	if k.ManualGain {
 		commands = append(commands, command{cmdGain, uint32(int32(k.Gain))})
 	}
-	if k.PPM != 0 {
+	if k.PPM != 0 || c.said&(1<<cmdPPM) != 0 {
 		commands = append(commands, command{cmdPPM, uint32(int32(k.PPM))})
 	}
 	commands = append(commands, command{cmdAGC, bit(k.AGC)})
-	if k.BiasTee {
-		commands = append(commands, command{cmdBiasTee, 1})
+	if k.BiasTee || c.said&(1<<cmdBiasTee) != 0 {
+		commands = append(commands, command{cmdBiasTee, bit(k.BiasTee)})
 	}
 	return c.send(commands...)
 }
@@ -353,6 +356,7 @@ func (c *Client) set(change func(*Config), number byte, value uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change(&c.config)
+	c.said |= 1 << number
 	return c.send(command{number, value})
 }
 

@@ -351,6 +351,39 @@ func TestReconnects(t *testing.T) {
 	}
 }
 
+// What is set back to zero counts as set: a server keeps correction and supply
+// from one connection to the next. What was never set is left to the server.
+func TestZeroIsSentAgain(t *testing.T) {
+	for _, set := range []bool{true, false} {
+		first := true
+		s := newServer(t, func(s *server, conn net.Conn) {
+			s.mu.Lock()
+			mine := first
+			first = false
+			s.mu.Unlock()
+			s.header(conn)
+			if mine {
+				time.Sleep(20 * time.Millisecond)
+				return
+			}
+			s.listen(conn)
+		})
+		c := dial(t, s, Config{Settle: -1, PPM: map[bool]int{true: 50}[set], BiasTee: set})
+		eventually(t, "the connection's end", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.conn == nil })
+		if set {
+			if err := errors.Join(c.SetFreqCorrection(0), c.SetBiasTee(false)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "commands again", func() bool { return slices.Contains(s.got(), command{cmdAGC, 0}) })
+		time.Sleep(20 * time.Millisecond)
+		got := s.got()
+		if slices.Contains(got, command{cmdPPM, 0}) != set || slices.Contains(got, command{cmdBiasTee, 0}) != set {
+			t.Errorf("set %v: %v", set, got)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	other := newServer(t, func(s *server, conn net.Conn) { conn.Write([]byte("HTTP/1.1 200 OK\r\n\r\n")) })
 	if _, err := Dial(t.Context(), other.l.Addr().String(), Config{}); !errors.Is(err, ErrProtocol) {
