@@ -24,6 +24,9 @@ const (
 	MaxKeysPerAddress = 5
 )
 
+// maxWaiting is about how many octets wait to be verified together.
+const maxWaiting = 8 << 20
+
 // maxProblems bounds the list of problems of one run.
 const maxProblems = 1000
 
@@ -120,6 +123,7 @@ func collect(ctx context.Context, domain string, certs iter.Seq2[*Cert, error], 
 		c.maxFile = MaxKeyFile
 	}
 	var batch []*Cert
+	var waiting int // octets of the batch
 	var buf []byte
 	flush := func() error {
 		verifyAll(batch, o.workers(), &c.problems)
@@ -128,7 +132,8 @@ func collect(ctx context.Context, domain string, certs iter.Seq2[*Cert, error], 
 				return err
 			}
 		}
-		batch = batch[:0]
+		clear(batch)
+		batch, waiting = batch[:0], 0
 		return nil
 	}
 	err = func() error {
@@ -151,7 +156,8 @@ func collect(ctx context.Context, domain string, certs iter.Seq2[*Cert, error], 
 				}
 				continue
 			}
-			if batch = append(batch, cert.Clone()); len(batch) == 64*o.workers() {
+			batch = append(batch, cert.Clone())
+			if waiting += len(cert.data); len(batch) == 64*o.workers() || waiting >= maxWaiting {
 				if err := flush(); err != nil {
 					return err
 				}

@@ -3,6 +3,7 @@ package openpgpdns
 import (
 	"bytes"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -93,5 +94,44 @@ func TestVerifyEveryOctet(t *testing.T) {
 		if missed > 0 {
 			t.Errorf("%s: %d changed octets went unnoticed", n, missed)
 		}
+	}
+}
+
+// TestVerifyMemory: certificates wait to be verified together, but large ones
+// not without bound.
+func TestVerifyMemory(t *testing.T) {
+	// A key with a megabyte of a packet that nobody knows.
+	big := append(bytes.Clone(ring(t, "alice")), 0xc0|60, 0xff, 0, 0x10, 0, 0)
+	c, err := ParseCert(append(big, make([]byte, 1<<20)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before, most := heap(), uint64(0)
+	ring := func(yield func(*Cert, error) bool) {
+		for i := range 64 {
+			if !yield(c, nil) {
+				return
+			}
+			if i%16 == 15 {
+				most = max(most, heap())
+			}
+		}
+	}
+	k, err := Collect(t.Context(), "example.org", ring, Options{Verify: true, Workers: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	if k.Certificates() != 64 || k.Len() != 1 {
+		t.Errorf("%d certificates, %d addresses", k.Certificates(), k.Len())
+	}
+	if most > before+24<<20 {
+		t.Errorf("%d MiB for certificates of one", (most-before)>>20)
 	}
 }
