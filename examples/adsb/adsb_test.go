@@ -560,6 +560,30 @@ func (s *short) Accept() (net.Conn, error) {
 	return s.Listener.Accept()
 }
 
+// Where times are those of the wall, a file is played as fast as it was
+// recorded: faster, aircraft would jump and every squitter be a duplicate.
+func TestFilesAreLiveOnTheNetwork(t *testing.T) {
+	const length = 300 * time.Millisecond
+	path := write(t, "iq", bytes.Repeat([]byte{127}, int(2*2_400_000*length/time.Second)))
+	for _, live := range []bool{false, true} {
+		args := []string{"-in", path}
+		if live {
+			args = append(args, "-net")
+		}
+		o, _, err := parse(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		if err := newReceiver(o, bufio.NewWriter(io.Discard)).input(t.Context(), nil, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took > length*8/10 != live {
+			t.Errorf("live %v: %v of samples took %v", live, length, took)
+		}
+	}
+}
+
 func TestTicksOfLongOutages(t *testing.T) {
 	const rate = 2_400_000
 	for _, days := range []uint64{0, 1, 8, 4000} { // 64 bits of samples times 12 million are a week

@@ -84,7 +84,8 @@ func unlessDone(ctx context.Context, f func() error) error {
 }
 
 // repeat plays what open returns, once or until ctx is done. Played again and
-// again it takes a second at least, or the time it was recorded in.
+// again it takes a second at least. Samples take the time they were recorded in
+// when they are, and where the wall's clock counts.
 func (rx *receiver) repeat(ctx context.Context, again bool, open func() (io.ReadCloser, error)) error {
 	for {
 		r, err := open()
@@ -93,7 +94,9 @@ func (rx *receiver) repeat(ctx context.Context, again bool, open func() (io.Read
 		}
 		begin := time.Now()
 		var in io.Reader = r
-		if again && rx.o.isIQ {
+		// What is not a recording has its own pace.
+		_, file := r.(*progress)
+		if recorded := file || rx.o.in == ""; rx.o.isIQ && (again || recorded && (rx.o.net || rx.o.live)) {
 			in = &pace{r: r, begin: begin, rate: float64(rx.o.rate * rx.o.samples.SampleBytes())}
 		}
 		err = rx.stream(ctx, in)
