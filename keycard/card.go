@@ -302,8 +302,9 @@ func (c *Card) Do(ctx context.Context, f func(c *Card) error) error {
 
 // Close ends the session. If a PIN was verified the card is reset (over a
 // [Locker]) or the PINs are logged out, so that the next program does not find
-// it unlocked. The transport is closed too. Close waits for the operation that
-// is under way; further calls do nothing.
+// it unlocked; the error says if the reset failed while the card is still there.
+// The transport is closed too. Close waits for the operation that is under way;
+// further calls do nothing.
 func (c *Card) Close() error {
 	s := c.s
 	if c.held {
@@ -315,13 +316,14 @@ func (c *Card) Close() error {
 		return nil
 	}
 	s.closed = true
+	var open error
 	if s.pins {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
 		if l, ok := s.t.(Locker); ok {
-			if err := l.Begin(ctx); err == nil {
-				l.End(true)
-			} else if errors.Is(err, ErrCardReset) {
+			if open = l.Begin(ctx); open == nil {
+				open = l.End(true)
+			} else if errors.Is(open, ErrCardReset) {
 				l.End(false)
 			}
 		} else if s.selectApp(ctx) != nil { // SELECT drops every PIN; otherwise say it
@@ -331,7 +333,12 @@ func (c *Card) Close() error {
 		}
 	}
 	clear(s.buf[:cap(s.buf)])
-	return s.t.Close()
+	err := s.t.Close()
+	switch {
+	case open == nil, errors.Is(open, ErrCardReset), errors.Is(open, ErrRemoved), errors.Is(open, ErrNoCard), errors.Is(open, ErrClosed):
+		return err
+	}
+	return errors.Join(fmt.Errorf("keycard: the card was not reset, a PIN may still be verified: %w", open), err)
 }
 
 // Info returns what the card said about itself when it was last asked, at

@@ -964,6 +964,59 @@ func TestDoAndClose(t *testing.T) {
 	}
 }
 
+// busyCard is a card in a reader that other programs use too.
+type busyCard struct {
+	*softcard.Card
+	begin, end error // what the next ones return
+}
+
+func (b *busyCard) Begin(context.Context) error { return b.begin }
+func (b *busyCard) End(reset bool) error {
+	if reset && b.end == nil {
+		b.Reset()
+	}
+	return b.end
+}
+
+// TestCloseCannotLock: if the card cannot be reset, Close says that the PIN may
+// still be verified; not if the card is gone, or nothing was verified.
+func TestCloseCannotLock(t *testing.T) {
+	for _, v := range []struct {
+		name       string
+		verify     bool
+		begin, end error
+		want       error
+	}{
+		{"free", true, nil, nil, nil},
+		{"held by another", true, keycard.ErrBusy, nil, keycard.ErrBusy},
+		{"held for long", true, context.DeadlineExceeded, nil, context.DeadlineExceeded},
+		{"no reset", true, nil, keycard.ErrBusy, keycard.ErrBusy},
+		{"reset by another", true, keycard.ErrCardReset, nil, nil},
+		{"removed", true, keycard.ErrRemoved, nil, nil},
+		{"removed at the end", true, nil, keycard.ErrRemoved, nil},
+		{"no connection", true, keycard.ErrClosed, nil, nil},
+		{"nothing verified", false, keycard.ErrBusy, nil, nil},
+	} {
+		b := &busyCard{Card: softcard.MustNew(softcard.Config{})}
+		c, err := keycard.Open(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.verify {
+			if err := c.Verify(t.Context(), keycard.PINUser, user); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.begin, b.end = v.begin, v.end
+		if err := c.Close(); !errors.Is(err, v.want) || (err == nil) != (v.want == nil) {
+			t.Errorf("%s: %v, want %v", v.name, err, v.want)
+		}
+		if _, err := c.URL(t.Context()); !errors.Is(err, keycard.ErrClosed) {
+			t.Errorf("%s: after Close: %v", v.name, err)
+		}
+	}
+}
+
 func TestKeyHandles(t *testing.T) {
 	c, sc := open(t, softcard.Config{})
 	p, err := c.Import(t.Context(), keycard.SlotAuth, software(t, keycard.EC(keycard.Ed25519)), keycard.KeyMeta{Created: created})
