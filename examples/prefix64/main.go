@@ -9,6 +9,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"flag"
 	"fmt"
@@ -65,7 +66,12 @@ func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "prefix64: %s needs a prefix, and embed and extract an address too\n", words[0])
 		return 2
 	}
-	if err := f(words[1:], stdout); err != nil {
+	w := bufio.NewWriter(stdout)
+	err := f(words[1:], w)
+	if full := w.Flush(); err == nil {
+		err = full
+	}
+	if err != nil {
 		fmt.Fprintf(stderr, "prefix64: %v\n", err)
 		return 1
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 )
@@ -48,3 +49,17 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 }
+
+// Output that cannot be written is an error.
+func TestFullDisk(t *testing.T) {
+	for _, args := range []string{"embed 64:ff9b::/96 8.8.8.8", "extract 64:ff9b::/96 64:ff9b::1", "neutral 64:ff9b:1::/48", "check 64:ff9b::/96"} {
+		var stderr bytes.Buffer
+		if status := run(strings.Fields(args), nil, full{}, &stderr); status != 1 || stderr.String() != "prefix64: no space\n" {
+			t.Errorf("%s: status %d, %q", args, status, stderr.String())
+		}
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }
