@@ -176,6 +176,9 @@ func parseCommand(f []string) (c Command, why string) {
 			c.Route.Priority, ok = uint32(v), err == nil
 		case "via":
 			var err error
+			if (arg == "inet" || arg == "inet6") && len(f) > 0 { // via [FAMILY] ADDRESS
+				arg, f = next(f)
+			}
 			c.Via, err = netip.ParseAddr(arg)
 			ok = err == nil
 		case "dev":
@@ -289,7 +292,9 @@ func (c Command) String() string {
 		}
 	}
 	fmt.Fprintf(&b, " %v", r.Prefix)
-	if c.Via.IsValid() {
+	if c.Via.Is6() {
+		fmt.Fprintf(&b, " via inet6 %v", c.Via)
+	} else if c.Via.IsValid() {
 		fmt.Fprintf(&b, " via %v", c.Via)
 	}
 	if c.Dev != "" {

@@ -139,6 +139,9 @@ func TestReadBatch(t *testing.T) {
 		line, want string // want is the command's own text, or an error
 	}{
 		{"route add default via 192.0.2.1 dev eth0 proto static", "route add 0.0.0.0/0 via 192.0.2.1 dev eth0 table 254 proto static"},
+		{"route add 10.0.0.0/8 via inet6 fe80::1 dev eth0", "route add 10.0.0.0/8 via inet6 fe80::1 dev eth0 table 254"},
+		{"route add 10.0.0.0/8 via inet 192.0.2.1", "route add 10.0.0.0/8 via 192.0.2.1 table 254"},
+		{"route add 10.0.0.0/8 via inet6", `via does not take "inet6"`},
 		{"route add 10.1.2.3", "route add 10.1.2.3/32 table 254"},
 		{"route add 10.1.2.3/8 table local", "route add 10.0.0.0/8 table 255"},
 		{"ro del to 10.0.0.0/8 tos 10 metric 0x10", "route del 10.0.0.0/8 table 254 tos 0x10 metric 16"},
