@@ -560,6 +560,25 @@ func (s *short) Accept() (net.Conn, error) {
 	return s.Listener.Accept()
 }
 
+// The clock of a recording does not go back for a receiver that was started
+// again, wherever its ticks begin, but follows frames that come a little late.
+func TestRecordingOfARestartedReceiver(t *testing.T) {
+	rx := newReceiver(options{}, bufio.NewWriter(io.Discard))
+	begin := rx.clock
+	for _, c := range []struct {
+		tick, want time.Duration // since the receiver's start, since the first frame
+	}{
+		{100 * time.Second, 0}, {5000 * time.Second, 4900 * time.Second}, {4999 * time.Second, 4899 * time.Second},
+		{5001 * time.Second, 4901 * time.Second}, {1000 * time.Second, 4901 * time.Second}, {1002 * time.Second, 4903 * time.Second},
+		{10 * time.Second, 4903 * time.Second}, {11 * time.Second, 4904 * time.Second},
+	} {
+		f := modes.Frame{HasTime: true, Time12: uint64(c.tick/time.Second) * modes.TicksPerSecond}
+		if got := rx.at(&f).Sub(begin); got != c.want {
+			t.Errorf("at %v: %v, want %v", c.tick, got, c.want)
+		}
+	}
+}
+
 // Where times are those of the wall, a file is played as fast as it was
 // recorded: faster, aircraft would jump and every squitter be a duplicate.
 func TestFilesAreLiveOnTheNetwork(t *testing.T) {

@@ -29,6 +29,7 @@ type receiver struct {
 	wall  bool      // times are those of the wall, not of the recording
 	start time.Time // of the recording, whose ticks count from first
 	first modes.Opt[uint64]
+	last  uint64 // ticks of the last frame
 	clock time.Time
 
 	message modes.Message
@@ -53,11 +54,13 @@ func (rx *receiver) at(f *modes.Frame) time.Time {
 		return time.Now()
 	}
 	if f.HasTime {
-		if !rx.first.OK || f.Time12 < rx.first.V {
+		const late = 10 * modes.TicksPerSecond
+		if !rx.first.OK || f.Time12 < rx.first.V || f.Time12+late < rx.last {
 			// The first frame, or a receiver that was started again.
 			rx.first = modes.Some(f.Time12)
 			rx.start = rx.clock
 		}
+		rx.last = f.Time12
 		d := f.Time12 - rx.first.V
 		rx.clock = rx.start.Add(time.Duration(d/modes.TicksPerSecond)*time.Second + time.Duration(d%modes.TicksPerSecond*250/3))
 	}
