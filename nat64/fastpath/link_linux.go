@@ -66,6 +66,7 @@ type bound struct {
 	v6   netip.Addr
 	pool *nat64.Pool
 	slot uint32
+	both bool // in the table from IPv6, too, where nothing else maps the host
 }
 
 func (s *tableSet) close() {
@@ -354,14 +355,20 @@ func (s *tableSet) syncPools() error {
 			}
 			slot := s.free[len(s.free)-1]
 			p6, x, p4, y := binding(v4, v6, slot)
-			if err := s.six.Put(appendKey(nil, p6), x.append(nil)); err != nil {
-				return err
+			b := bound{v6, pool, slot, !s.mapped(p6)}
+			if b.both {
+				if err := s.six.Put(appendKey(nil, p6), x.append(nil)); err != nil {
+					return err
+				}
 			}
 			if err := s.four.Put(appendKey(nil, p4), y.append(nil)); err != nil {
-				return errors.Join(err, s.six.Delete(appendKey(nil, p6)))
+				if b.both {
+					err = errors.Join(err, remove(s.six, p6))
+				}
+				return err
 			}
 			s.free = s.free[:len(s.free)-1]
-			s.bound[v4] = bound{v6, pool, slot}
+			s.bound[v4] = b
 		}
 		s.versions[pool] = v
 	}
@@ -370,7 +377,10 @@ func (s *tableSet) syncPools() error {
 
 func (s *tableSet) unbind(v4 netip.Addr, b bound) error {
 	p6, _, p4, _ := binding(v4, b.v6, b.slot)
-	err := errors.Join(remove(s.six, p6), remove(s.four, p4), s.used.Put(b.slot, uint32(0)))
+	err := errors.Join(remove(s.four, p4), s.used.Put(b.slot, uint32(0)))
+	if b.both {
+		err = errors.Join(err, remove(s.six, p6))
+	}
 	if err != nil {
 		return fmt.Errorf("fastpath: remove %v: %w", v4, err)
 	}
@@ -379,7 +389,17 @@ func (s *tableSet) unbind(v4 netip.Addr, b bound) error {
 	return nil
 }
 
-// remove deletes an entry. It may be gone already: two pools can know one host.
+// mapped reports whether something that the translator asks before this pool
+// maps a host: an EAM, the prefix, a pool that knows it already.
+func (s *tableSet) mapped(host netip.Prefix) bool {
+	if s.cfg.Prefix.Contains(host.Addr()) {
+		return true
+	}
+	var v [valueLen64]byte
+	return !errors.Is(s.six.Lookup(appendKey(nil, host), &v), ebpf.ErrKeyNotExist)
+}
+
+// remove deletes an entry, if it is not gone already.
 func remove(m *ebpf.Map, p netip.Prefix) error {
 	if err := m.Delete(appendKey(nil, p)); !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return err

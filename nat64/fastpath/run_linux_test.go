@@ -605,6 +605,55 @@ func TestIntegrationHostOfTwoPools(t *testing.T) {
 	}
 }
 
+// What the translator asks before its pools comes first here, too, for hosts
+// that have an address of a pool since before, or from a file: the EAM table,
+// also by entries for many hosts, and the prefix. It stays when the binding ends.
+func TestIntegrationMappedHostOfPool(t *testing.T) {
+	need.Asked(t, feature)
+	pfx := netip.MustParsePrefix
+	for i, prefix := range []string{"2001:db8:64::/96", "64:ff9b::/96", "2001:db8:100::/40"} {
+		p, err := nat64.ParsePrefix(prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool, err := nat64.NewPool(nat64.PoolOptions{V4: pfx("5.64.0.0/24")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		embedded := p.Embed(netip.MustParseAddr("9.9.9.1")).String()
+		hosts := []string{"3fff:1::1", "3fff:1::2", "3fff:1::3", "3fff:e::5", embedded}
+		for n, h := range hosts {
+			if taken, err := pool.LoadFrom(strings.NewReader(fmt.Sprintf("5.64.0.%d %s %d\n", n+10, h, time.Now().Unix()))); taken != 1 {
+				t.Fatal(err)
+			}
+		}
+		cfg := nat64.Config{Prefix: p, Pools: []*nat64.Pool{pool}, Own4: netip.MustParseAddr("5.64.0.1"), ErrorRate: -1, EchoReply: true,
+			RFC6791v4: pfx("5.64.0.128/28"), Hairpin: nat64.Hairpin(i), UDPZero: nat64.ZeroChecksum(i),
+			EAM: []nat64.EAM{{V6: pfx("3fff:e::/120"), V4: pfx("5.65.0.0/24")}, {V6: pfx("3fff:1::2/128"), V4: pfx("5.66.0.1/32")},
+				{V6: pfx("3fff:f::/112"), V4: pfx("5.64.0.32/28")}}}
+		f := newFlow(uint64(50 + i))
+		f.in6 = addrs(append(hosts, "3fff:f::1", "3fff:1::9")...)
+		f.out6, f.in4 = addrs("3fff:1::1", "3fff:e::7", "3fff:f::9"), nil
+		for _, s := range []string{"8.8.8.8", "5.64.0.10", "5.64.0.11", "5.64.0.13", "5.64.0.1", "5.64.0.129", "5.64.0.33", "5.65.0.9", "5.66.0.1", "10.0.0.1", "5.64.0.200"} {
+			a := netip.MustParseAddr(s)
+			f.in4, f.out6 = append(f.in4, a), append(f.out6, p.Embed(a))
+		}
+		f.out4 = f.in4
+		if fast := differential(t, cfg, f, nil, 60_000); fast < 4_000 {
+			t.Errorf("%s: only %d packets went fast", prefix, fast)
+		}
+		r := newRunner(t, cfg, nil)
+		pool.Reserve([]netip.Prefix{pool.V4()})
+		if err := r.tables.syncPools(); err != nil || len(r.tables.bound) != 0 {
+			t.Errorf("%d bound, %v", len(r.tables.bound), err)
+		}
+		var v [valueLen64]byte
+		if err := r.tables.six.Lookup(appendKey(nil, pfx("3fff:1::2/128")), &v); err != nil {
+			t.Errorf("the mapping of a host went with its binding: %v", err)
+		}
+	}
+}
+
 // A super-packet is judged by its segments, and its identification advances
 // by their number.
 func TestIntegrationSuperPackets(t *testing.T) {
