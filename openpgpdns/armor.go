@@ -71,8 +71,9 @@ func (a *armorReader) next() (string, error) {
 			continue
 		}
 		typ := string(l[len(armorBegin) : len(l)-len(armorDashes)])
-		for n := 0; ; {
-			l, _, err := a.line()
+		for n, piece := 0, false; ; {
+			was := piece
+			l, more, err := a.line()
 			if err == io.EOF {
 				return typ, ErrTruncated
 			}
@@ -81,6 +82,9 @@ func (a *armorReader) next() (string, error) {
 			}
 			if n += len(l); n > maxArmorHeaders {
 				return typ, ErrArmor
+			}
+			if piece = more; was || more {
+				continue // a long line holds neither an end nor nothing
 			}
 			if len(l) == 0 {
 				a.in = true

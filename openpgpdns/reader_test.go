@@ -375,3 +375,20 @@ func TestReaderDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations a ring", n)
 	}
 }
+
+// TestLongArmorHeader: a header line of any length is one line; what is left of
+// it behind a full buffer is neither the empty line nor the last one.
+func TestLongArmorHeader(t *testing.T) {
+	alice := armored(ring(t, "alice"))
+	first, rest, _ := strings.Cut(alice, "\n")
+	for _, n := range []int{100, armorLineReading - 1, armorLineReading, armorLineReading + 1, 2 * armorLineReading, 3 * armorLineReading} {
+		for _, end := range []string{"", "  ", "-----END x"} {
+			line := "Comment: "
+			line += strings.Repeat("x", n-len(line)) + end
+			c, err := ParseCert([]byte(first + "\n" + line + "\n" + rest)) // there is another header in rest
+			if err != nil || !bytes.Equal(c.Bytes(), ring(t, "alice")) {
+				t.Errorf("%d octets and %q: %v", n, end, err)
+			}
+		}
+	}
+}
