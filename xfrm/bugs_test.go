@@ -462,3 +462,21 @@ func TestBug19NamesWithAndWithoutNUL(t *testing.T) {
 		t.Errorf("%q", s)
 	}
 }
+
+// TestNoKeyInMemoryThatWasTooSmall: a state that does not fit into the buffer
+// is written to a larger one from its beginning.
+func TestNoKeyInMemoryThatWasTooSmall(t *testing.T) {
+	s := plainSA(t)
+	s.AEAD.Key = []byte("key material12345678")
+	for n := range 3000 {
+		s.Other = []Attr{{Type: 99, Data: make([]byte, n)}}
+		small := make([]byte, 0, 1200)
+		b, err := AppendNewSA(small, Header{}, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cap(b) != cap(small) && bytes.Contains(small[:cap(small)], []byte("key material")) {
+			t.Fatalf("with an attribute of %d octets a key is left in the smaller one", n)
+		}
+	}
+}

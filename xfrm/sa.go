@@ -229,9 +229,14 @@ func (s *SA) put(p *[sizeSA]byte) error {
 	return nil
 }
 
-// bound is at least what the attributes take, Other left out.
+// bound is at least what the attributes take. With less a key could be left in
+// memory that was too small for what follows it.
 func (s *SA) bound() int {
-	return 600 + len(s.AEAD.Key) + len(s.Cipher.Key) + len(s.Auth.Key) + len(s.Comp.Key) + 4*len(s.Replay.Bitmap) + len(s.SecCtx.Text)
+	n := 600
+	for _, a := range s.Other {
+		n += 4 + align(len(a.Data))
+	}
+	return n + len(s.AEAD.Key) + len(s.Cipher.Key) + len(s.Auth.Key) + len(s.Comp.Key) + 4*len(s.Replay.Bitmap) + len(s.SecCtx.Text)
 }
 
 // typed adds the message's type to a [*FormatError].

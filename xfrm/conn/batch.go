@@ -71,17 +71,29 @@ func (b *Batch) Append(f func(buf []byte, h xfrm.Header) ([]byte, error)) error 
 	start := len(buf)
 	// The sequence numbers are set when the batch is sent.
 	out, err := f(buf, xfrm.Header{Flags: xfrm.FlagRequest})
+	if err == nil {
+		err = oneMessage(out, start)
+	}
 	if err != nil {
+		clear(p.b[len(p.b):cap(p.b)]) // keys
 		return err
 	}
-	if len(out) < start {
-		return errors.New("conn: not one message")
-	}
-	if m, n, err := xfrm.FirstMessage(out[start:]); err != nil || n != len(out)-start || m.Type < xfrm.NewSA {
-		return errors.Join(errors.New("conn: not one message"), err)
+	if cap(out) != cap(p.b) { // there was no room
+		clear(p.b[:cap(p.b)])
 	}
 	p.b, p.start = out, append(p.start, start)
 	b.n++
+	return nil
+}
+
+// oneMessage checks that one message begins at start and ends b.
+func oneMessage(b []byte, start int) error {
+	if len(b) < start {
+		return errors.New("conn: not one message")
+	}
+	if m, n, err := xfrm.FirstMessage(b[start:]); err != nil || n != len(b)-start || m.Type < xfrm.NewSA {
+		return errors.Join(errors.New("conn: not one message"), err)
+	}
 	return nil
 }
 
@@ -196,11 +208,14 @@ func (c *Conn) sendPart(p *part, first int, failures []Failure) ([]Failure, erro
 	if err := c.s.send(p.b); err != nil {
 		return failures, err
 	}
+	used := 0
+	defer func() { clear(c.in[:used]) }() // a dump that was given up has keys
 	for {
 		got, err := c.s.receive(c.in)
 		if err != nil {
 			return failures, err
 		}
+		used = max(used, got)
 		for m, err := range xfrm.Messages(c.in[:got]) {
 			if err != nil {
 				return failures, err

@@ -444,8 +444,9 @@ func (c *Conn) Do(ctx context.Context, cmd *xfrm.Command) error {
 // dumpTries is how often a dump is tried that changes interrupt.
 const dumpTries = 5
 
-// rawDump returns all messages of a dump. The memory is the caller's until
-// it gives it back with recycle.
+// rawDump returns all messages of a dump, or, with an error, what there was
+// of it, to be cleared of keys. The memory is the caller's until it gives it
+// back with recycle.
 func (c *Conn) rawDump(ctx context.Context, f func(b []byte, h header) ([]byte, error)) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -456,6 +457,7 @@ func (c *Conn) rawDump(ctx context.Context, f func(b []byte, h header) ([]byte, 
 	all := c.dump[:0]
 	c.dump = nil
 	for range dumpTries {
+		clear(all) // keys of an interrupted one
 		if all, err = c.dumpOnce(all[:0], f); !errors.Is(err, ErrInterrupted) {
 			break
 		}
@@ -482,7 +484,11 @@ func (c *Conn) dumpOnce(all []byte, f func(b []byte, h header) ([]byte, error)) 
 	interrupted := false
 	for {
 		// Received in place: a datagram's messages are contiguous anyway.
-		all = slices.Grow(all, datagram)
+		if cap(all)-len(all) < datagram {
+			more := slices.Grow(all, datagram)
+			clear(all) // keys
+			all = more
+		}
 		n, err := c.s.receive(all[len(all) : len(all)+datagram])
 		if err != nil {
 			return all, err
@@ -492,19 +498,20 @@ func (c *Conn) dumpOnce(all []byte, f func(b []byte, h header) ([]byte, error)) 
 			m, size := next(d[at:])
 			if size == 0 {
 				_, _, err := xfrm.FirstMessage(d[at:])
-				return all, err
+				return all[:len(all)+n], err
 			}
 			if m.Seq != seq {
-				d = nil // of a request that was given up
+				clear(d) // keys
+				d = nil  // of a request that was given up
 				break
 			}
 			interrupted = interrupted || m.Flags&xfrm.FlagDumpIntr != 0
 			if m.Type == xfrm.MsgDone || m.Type == xfrm.MsgError {
 				if err := xfrm.ParseAck(m); err != nil {
-					return all, locate(err, c.out)
+					return all[:len(all)+n], locate(err, c.out)
 				}
 				if interrupted {
-					return all, ErrInterrupted
+					return all[:len(all)+n], ErrInterrupted
 				}
 				return all[:len(all)+at], nil // the end marker is no entry
 			}

@@ -41,6 +41,7 @@ func Listen(ctx context.Context, o *Options, groups ...xfrm.Group) (iter.Seq2[xf
 	return func(yield func(xfrm.Event, error) bool) {
 		defer c.Close()
 		defer stop()
+		defer func() { clear(c.in) }() // keys
 		for {
 			n, err := c.s.receive(c.in)
 			switch {

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -32,7 +33,7 @@ func impostor(t *testing.T, answer func(xfrm.Message) [][]byte) *Conn {
 	go func() {
 		defer close(ended)
 		defer theirs.Close()
-		buf := make([]byte, 1<<16)
+		buf := make([]byte, 1<<18)
 		for {
 			n, err := theirs.Read(buf)
 			if err != nil {
@@ -162,6 +163,100 @@ func TestContextThatEndsWithTheRequest(t *testing.T) {
 			t.Fatalf("request %d after one that was cancelled: %v", i, err)
 		}
 	}
+}
+
+// TestBuffersAreClearedOfKeys looks for keys in the memory of a connection
+// after dumps and batches of all kinds.
+func TestBuffersAreClearedOfKeys(t *testing.T) {
+	const key = "key material"
+	state := func(seq uint32, flags uint16, n int) (b []byte) {
+		s := xfrm.SA{Src: addr("192.0.2.1"), Dst: addr("192.0.2.2"), SPI: 256, Proto: xfrm.ESP, AEAD: xfrm.AEAD{Name: "rfc4106(gcm(aes))", Key: []byte(key + "12345678")}}
+		var err error
+		for range n {
+			if b, err = xfrm.AppendNewSA(b, xfrm.Header{Flags: flags, Seq: seq}, &s); err != nil {
+				t.Error(err)
+			}
+		}
+		return b
+	}
+	clean := func(t *testing.T, what string, b []byte) {
+		t.Helper()
+		if n := bytes.Count(b[:cap(b)], []byte(key)); n > 0 {
+			t.Errorf("%d keys in %s", n, what)
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		memory  int // of the last dump
+		answers func(seq uint32, try int) [][]byte
+	}{
+		{"more than there is room for", datagram, func(seq uint32, _ int) [][]byte {
+			return [][]byte{state(seq, 0, 200), state(seq, 0, 300), state(seq, 0, 1), done(seq, 0, 0)}
+		}},
+		{"interrupted", 2 * datagram, func(seq uint32, try int) [][]byte {
+			if try == 1 {
+				return [][]byte{state(seq, 0, 200), append(state(seq, xfrm.FlagDumpIntr, 10), done(seq, 0, 0)...)}
+			}
+			return [][]byte{state(seq, 0, 1), done(seq, 0, 0)}
+		}},
+		{"of an earlier request", datagram, func(seq uint32, _ int) [][]byte {
+			return [][]byte{state(seq-1, 0, 20), done(seq-1, 0, 0), state(seq, 0, 1), done(seq, 0, 0)}
+		}},
+		{"failed", datagram, func(seq uint32, _ int) [][]byte {
+			return [][]byte{append(state(seq, 0, 20), done(seq, 0, syscall.ENOMEM)...)}
+		}},
+		{"malformed", datagram, func(seq uint32, _ int) [][]byte { return [][]byte{append(state(seq, 0, 20), 1, 2, 3)} }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var tries atomic.Int32
+			k := impostor(t, func(m xfrm.Message) [][]byte { return c.answers(m.Seq, int(tries.Add(1))) })
+			first := make([]byte, 0, c.memory)
+			k.dump = first
+			for range k.States(ctx, xfrm.SAFilter{}) {
+			}
+			clean(t, "the memory that there was", first)
+			clean(t, "the memory of the dump", k.dump)
+		})
+	}
+	t.Run("batch", func(t *testing.T) {
+		k := impostor(t, func(m xfrm.Message) [][]byte {
+			ack := append(native.AppendUint32(nil, 36), byte(xfrm.MsgError), 0, 0, 0)
+			ack = append(native.AppendUint32(ack, m.Seq+3), make([]byte, 24)...) // of the last one
+			return [][]byte{state(m.Seq-1, 0, 20), ack}
+		})
+		k.o.Unchecked = true
+		m, _, err := xfrm.FirstMessage(state(0, 0, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s xfrm.SA
+		if err := s.Parse(m); err != nil {
+			t.Fatal(err)
+		}
+		b := k.Batch()
+		if err := b.AddSA(&s); err != nil {
+			t.Fatal(err)
+		}
+		s.Replay = xfrm.Replay{Window: 64, Bitmap: make([]uint32, 3)}
+		if err := b.AddSA(&s); !errors.Is(err, xfrm.ErrLength) {
+			t.Fatalf("a bitmap of a wrong length: %v", err)
+		}
+		before := b.parts[0].b
+		s.Replay, s.Other = xfrm.Replay{}, []xfrm.Attr{{Type: 99, Data: make([]byte, 60000)}}
+		for range 3 {
+			if err := b.AddSA(&s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := b.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		clean(t, "a part", before)
+		clean(t, "the receive buffer", k.in)
+		for _, p := range k.free {
+			clean(t, "a part", p.b)
+		}
+	})
 }
 
 // TestIntegrationDumpUnderChanges changes policies in the middle of a dump.
