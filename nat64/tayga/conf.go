@@ -493,14 +493,16 @@ func (c *Config) Pool(o nat64.PoolOptions) (*nat64.Pool, error) {
 		return nil, nil
 	}
 	o.V4 = c.DynamicPool
-	o.Reserved = append(o.Reserved[:len(o.Reserved):len(o.Reserved)], netip.PrefixFrom(c.IPv4Addr, 32))
-	for _, m := range c.Maps {
-		o.Reserved = append(o.Reserved, m.V4)
-	}
 	p, err := nat64.NewPool(o)
 	if err != nil {
 		return nil, err
 	}
+	// Only until a translator says what it needs: maps may change.
+	reserved := []netip.Prefix{netip.PrefixFrom(c.IPv4Addr, 32)}
+	for _, m := range c.Maps {
+		reserved = append(reserved, m.V4)
+	}
+	p.Reserve(reserved)
 	if path := c.DynamicMapPath(); path != "" {
 		_, err = p.LoadFile(path)
 	}

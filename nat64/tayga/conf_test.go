@@ -203,6 +203,44 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// An address whose map is taken away while the translator runs is the pool's.
+func TestPoolGetsAddressesOfMapsBack(t *testing.T) {
+	c, err := Parse(strings.NewReader("tun-device nat64\nipv4-addr 10.64.0.1\nprefix 2001:db8:64::/96\ndynamic-pool 10.64.0.0/24\nmap 10.64.0.9 2001:db8::9\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.Pool(nat64.PoolOptions{Now: func() time.Time { return time.Unix(1_800_000_000, 0) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const line = "10.64.0.9 2001:db8::5 1799999000\n"
+	if n, err := p.LoadFrom(strings.NewReader(line)); n != 0 || !errors.Is(err, nat64.ErrOutsidePool) {
+		t.Errorf("mapped: %d, %v", n, err)
+	}
+	cfg, err := c.Translator(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Pools = []*nat64.Pool{p}
+	tr, err := nat64.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := p.LoadFrom(strings.NewReader(line)); n != 0 {
+		t.Error("mapped, in a translator: taken")
+	}
+	cfg.EAM = nil
+	if err := tr.Update(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := p.LoadFrom(strings.NewReader(line)); n != 1 {
+		t.Errorf("no longer mapped: %d, %v", n, err)
+	}
+	if n, _ := p.LoadFrom(strings.NewReader("10.64.0.1 2001:db8::6 1799999000\n")); n != 0 {
+		t.Error("the translator's own address was taken")
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(usual)
 	f.Add("map a b\nmap 10.0.0.0/8 ::/0\nprefix ::/96\n#\n\t\x00")
