@@ -106,38 +106,50 @@ func sign(ctx context.Context, f *opencard.Flags, o options, in io.Reader, stdou
 	if o.clear {
 		return b.ClearSign(ctx, out, in, nil)
 	}
-	var to io.Writer = out
-	if o.armor {
-		kind := "PGP SIGNATURE"
-		if o.inline {
-			kind = "PGP MESSAGE"
-		}
-		a, e := armor.Encode(out, kind, nil)
-		if e != nil {
-			return e
-		}
-		defer func() {
-			if e := a.Close(); err == nil {
-				err = e
+	if o.inline {
+		return armored(out, "PGP MESSAGE", o.armor, func(to io.Writer) error {
+			w, err := b.Sign(ctx, to, nil, nil)
+			if err != nil {
+				return err
 			}
-			io.WriteString(out, "\n")
-		}()
-		to = a
+			if _, err := io.Copy(w, in); err != nil {
+				return err
+			}
+			return w.Close()
+		})
 	}
-	switch {
-	case o.inline:
-		w, err := b.Sign(ctx, to, nil, nil)
-		if err != nil {
-			return err
-		}
-		if _, err := io.Copy(w, in); err != nil {
-			return err
-		}
-		return w.Close()
-	case o.text:
-		return b.DetachSignText(ctx, to, in, nil)
+	var sig bytes.Buffer // no armor around a signature that fails
+	if o.text {
+		err = b.DetachSignText(ctx, &sig, in, nil)
+	} else {
+		err = b.DetachSign(ctx, &sig, in, nil)
 	}
-	return b.DetachSign(ctx, to, in, nil)
+	if err != nil {
+		return err
+	}
+	return armored(out, "PGP SIGNATURE", o.armor, func(to io.Writer) error {
+		_, err := to.Write(sig.Bytes())
+		return err
+	})
+}
+
+// armored lets f write to out, with an armor around it if on is set. After an
+// error the armor has no end.
+func armored(out io.Writer, kind string, on bool, f func(io.Writer) error) error {
+	if !on {
+		return f(out)
+	}
+	a, err := armor.Encode(out, kind, nil)
+	if err == nil {
+		err = f(a)
+	}
+	if err == nil {
+		err = a.Close()
+	}
+	if err == nil {
+		_, err = io.WriteString(out, "\n")
+	}
+	return err
 }
 
 // bind finds the certificate, in a file or by the card's URL, that belongs to

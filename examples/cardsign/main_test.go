@@ -28,6 +28,10 @@ func TestCommandLine(t *testing.T) {
 	if err := os.WriteFile(pins, []byte("user=999999\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	noPIN := filepath.Join(dir, "no-pin")
+	if err := os.WriteFile(noPIN, []byte("admin=12345678\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		args           string
 		status         int
@@ -43,6 +47,8 @@ func TestCommandLine(t *testing.T) {
 		{"-reader " + card + " -cert " + cert + " -inline -armor", 0, "-----BEGIN PGP MESSAGE-----", ""},
 		{"-reader " + card + " -cert " + other, 1, "", "key not on this card"},
 		{"-reader " + card + " -cert " + cert + " -pin-file " + pins, 1, "", "wrong PIN"},
+		{"-reader " + card + " -cert " + cert + " -armor -pin-file " + noPIN, 1, "", "no line user="},
+		{"-reader " + card + " -cert " + cert + " -armor -text -pin-file " + noPIN, 1, "", "no line user="},
 		{"-reader " + card + " -cert " + filepath.Join(dir, "none"), 1, "", "no such file"},
 		{"-reader " + card + " -cert " + os.DevNull, 1, "", "no certificates in it"},
 		{"-reader " + card, 1, "", "cardsign: keycard: "}, // no URL on the card
@@ -55,6 +61,11 @@ func TestCommandLine(t *testing.T) {
 		if got != 0 && (out.Len() > 0 || strings.Count(errs.String(), "\n") != 1 || !strings.HasPrefix(errs.String(), "cardsign: ")) {
 			t.Errorf("%s: not one line: %q, output %q", tt.args, errs.String(), out.String())
 		}
+	}
+	// A message that could not be signed does not look complete.
+	var cut, why bytes.Buffer
+	if got := run(strings.Fields("-reader "+card+" -cert "+cert+" -inline -armor -pin-file "+noPIN), strings.NewReader("hello\n"), &cut, &why); got != 1 || strings.Contains(cut.String(), "-----END") {
+		t.Errorf("inline: %d\n%s%s", got, cut.String(), why.String())
 	}
 	// A file, with the certificate from the card's URL.
 	key, err := os.ReadFile(cert)
