@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -136,6 +137,16 @@ func commands(o options, device string) []string {
 	return list
 }
 
+// withdrawn take back the routes of mappings that a new table does not have.
+func withdrawn(old, next options, device string) (list []string) {
+	for _, e := range old.cfg.EAM {
+		if !slices.ContainsFunc(next.cfg.EAM, func(n nat64.EAM) bool { return n.V4 == e.V4 }) {
+			list = append(list, "ip route del "+e.V4.String()+" dev "+device)
+		}
+	}
+	return list
+}
+
 func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.Signal(1)) // SIGHUP, where there is one
@@ -172,8 +183,9 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 				err = t.Update(next.cfg)
 			}
 			if err == nil {
+				list := append(commands(next, device), withdrawn(o, next, device)...)
 				o = next
-				err = configure(ctx, commands(o, device), o.setup, stdout)
+				err = configure(ctx, list, o.setup, stdout)
 			}
 			if err != nil {
 				fmt.Fprintln(stderr, "siitdc:", err)

@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"signalbox.example/nat64"
 )
 
 func TestCommandLine(t *testing.T) {
@@ -42,5 +46,19 @@ func TestCommandLine(t *testing.T) {
 		if !strings.Contains(out.String(), c.out) || !strings.Contains(errs.String(), c.err) {
 			t.Errorf("%s: wrote %q and %q", c.args, out.String(), errs.String())
 		}
+	}
+}
+
+// A new table's routes are added, and those of mappings that are gone go.
+func TestChanges(t *testing.T) {
+	table := func(s ...string) (o options) {
+		for _, v4 := range s {
+			o.cfg.EAM = append(o.cfg.EAM, nat64.EAM{V4: netip.MustParsePrefix(v4), V6: netip.MustParsePrefix("2001:db8::/64")})
+		}
+		return o
+	}
+	got := withdrawn(table("198.51.100.9/32", "198.51.100.16/28", "203.0.113.0/24"), table("198.51.100.16/28", "203.0.113.0/25"), "siit")
+	if want := []string{"ip route del 198.51.100.9/32 dev siit", "ip route del 203.0.113.0/24 dev siit"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
