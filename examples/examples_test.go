@@ -8,8 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"signalbox.example/internal/need"
 )
@@ -68,5 +70,44 @@ func TestIntegrationCommandLines(t *testing.T) {
 				t.Errorf("no package comment begins with %q", "Command "+name)
 			}
 		})
+	}
+}
+
+// An interrupt ends a program that waits for standard input, too.
+func TestIntegrationInterrupt(t *testing.T) {
+	need.Asked(t, "examples")
+	if runtime.GOOS == "windows" {
+		t.Skip("no interrupts to send")
+	}
+	dir := t.TempDir()
+	for _, c := range []string{"adsb -in -", "asnlookup", "bulkload -dry", "bulkload -dry -csv", "dualhomed -ask",
+		"keycheck -ring - a@example.org", "keypublish -ring - -domain example.org -zone " + dir + "/zone", "routeget", "xfrm-diff -parse -", "xfrmhex"} {
+		args := strings.Fields(c)
+		bin := filepath.Join(dir, args[0])
+		if out, err := exec.Command("go", "build", "-o", bin, "./"+args[0]).CombinedOutput(); err != nil {
+			t.Fatalf("go build: %v\n%s", err, out)
+		}
+		cmd := exec.Command(bin, args[1:]...)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(300 * time.Millisecond) // until it waits
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		dead := time.AfterFunc(5*time.Second, func() {
+			t.Errorf("%s: still there 5 seconds after the interrupt", c)
+			cmd.Process.Kill()
+		})
+		cmd.Wait()
+		dead.Stop()
+		in.Close()
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*zone*")); left != nil {
+		t.Errorf("left behind: %v", left)
 	}
 }

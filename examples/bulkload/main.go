@@ -80,6 +80,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if fs.NArg() > 1 {
 		return fail(errors.New("one file at most"))
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	in := stdin
 	if name := fs.Arg(0); name != "" && name != "-" {
 		f, err := os.Open(name)
@@ -89,6 +91,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		defer f.Close()
 		in = f
 	}
+	in = interruptible(ctx, in)
 	l := &loader{unchecked: *unchecked, stderr: stderr, most: *most}
 	if !*dry {
 		c, err := conn.Dial(&conn.Options{Unchecked: true}) // checked while reading
@@ -98,8 +101,6 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		defer c.Close()
 		l.c = c
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	begin := time.Now()
 	source := commands
 	if *asCSV {
@@ -116,6 +117,22 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// interruptible reads from r until ctx is done: a terminal or pipe may wait for ever.
+func interruptible(ctx context.Context, r io.Reader) io.Reader {
+	if f, ok := r.(*os.File); ok {
+		if fi, err := f.Stat(); err == nil && fi.Mode().IsRegular() {
+			return r
+		}
+	}
+	out, in := io.Pipe()
+	context.AfterFunc(ctx, func() { in.CloseWithError(ctx.Err()) })
+	go func() {
+		_, err := io.Copy(in, r)
+		in.CloseWithError(err)
+	}()
+	return bufio.NewReaderSize(out, 1<<16)
 }
 
 // dest spreads policies over 11.0.0.0/8.

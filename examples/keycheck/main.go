@@ -15,6 +15,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -119,6 +120,22 @@ func texts(errs []error) (s []string) {
 	return s
 }
 
+// interruptible reads from r until ctx is done: a terminal or pipe may wait for ever.
+func interruptible(ctx context.Context, r io.Reader) io.Reader {
+	if f, ok := r.(*os.File); ok {
+		if fi, err := f.Stat(); err == nil && fi.Mode().IsRegular() {
+			return r
+		}
+	}
+	out, in := io.Pipe()
+	context.AfterFunc(ctx, func() { in.CloseWithError(ctx.Err()) })
+	go func() {
+		_, err := io.Copy(in, r)
+		in.CloseWithError(err)
+	}()
+	return bufio.NewReaderSize(out, 1<<16)
+}
+
 var errNotFound = errors.New("no key is found")
 
 func (c *config) checkRing(ctx context.Context, address string, stdin io.Reader, stdout io.Writer) error {
@@ -131,6 +148,7 @@ func (c *config) checkRing(ctx context.Context, address string, stdin io.Reader,
 		defer f.Close()
 		in = f
 	}
+	in = interruptible(ctx, in)
 	var o openpgpdns.Options
 	if c.minimal {
 		o.Filter = openpgpdns.Minimal()

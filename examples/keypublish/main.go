@@ -14,6 +14,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/hex"
@@ -154,6 +155,7 @@ func (c *config) publish(ctx context.Context, stdin io.Reader, stdout, stderr io
 		defer f.Close()
 		in = f
 	}
+	in = interruptible(ctx, in)
 	o := openpgpdns.Options{Verify: c.verify, AllowMixedVersions: c.mixed}
 	if c.minimal {
 		o.Filter = openpgpdns.Minimal()
@@ -209,6 +211,22 @@ func (c *config) publish(ctx context.Context, stdin io.Reader, stdout, stderr io
 		return fmt.Errorf("%d certificates could not be read, the others are published; the last: %w", unread, readErr)
 	}
 	return nil
+}
+
+// interruptible reads from r until ctx is done: a terminal or pipe may wait for ever.
+func interruptible(ctx context.Context, r io.Reader) io.Reader {
+	if f, ok := r.(*os.File); ok {
+		if fi, err := f.Stat(); err == nil && fi.Mode().IsRegular() {
+			return r
+		}
+	}
+	out, in := io.Pipe()
+	context.AfterFunc(ctx, func() { in.CloseWithError(ctx.Err()) })
+	go func() {
+		_, err := io.Copy(in, r)
+		in.CloseWithError(err)
+	}()
+	return bufio.NewReaderSize(out, 1<<16)
 }
 
 func (c *config) writeZone(keys *openpgpdns.Collection, stdout io.Writer) error {
