@@ -371,7 +371,9 @@ func (f *filler) sorted() ([]uint64, []uint32) {
 	return words, ends
 }
 
-// makeHints makes the hints, of all the rest of the index.
+// makeHints makes the hints, of all the rest of the index. Where entries of a /16 lie
+// beyond 64 MiB, which only forged data brings about, there is no room for the upper
+// bits of where to begin: that is then further in front.
 func (s *index) makeHints() {
 	if len(s.entries) <= hintGap {
 		s.entries = append(make([]byte, 0, hintGap+1), s.entries...)

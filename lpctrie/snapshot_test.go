@@ -387,20 +387,71 @@ func TestEmptySnapshot(t *testing.T) {
 	compareAll(t, full, full.Compile(), []uint32{0, 1, 1 << 31, ^uint32(0)})
 }
 
-// TestHints holds what is read ahead against the bounds, and counts how often it is
-// in the cache line of the entry.
-func TestHints(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	inside := func(s *index) {
-		t.Helper()
-		for i, h := range s.hints {
-			for _, octet := range []uint32{0, 1, 128, 255} {
-				if at := h.near(uint32(i)<<16 | octet<<8); at+hintGap >= uint(cap(s.entries)) || len(s.entries) > hintGap && at+hintGap >= uint(len(s.entries)) {
-					t.Fatalf("hint %d, octet %d: %d of %d", i, octet, at, len(s.entries))
+// hintsInside holds what is read ahead against the bounds.
+func hintsInside(t *testing.T, s *index) {
+	t.Helper()
+	if s.hints == nil {
+		return
+	}
+	for i, h := range s.hints {
+		for _, octet := range []uint32{0, 1, 128, 255} {
+			if at := h.near(uint32(i)<<16 | octet<<8); at+hintGap >= uint(cap(s.entries)) || len(s.entries) > hintGap && at+hintGap >= uint(len(s.entries)) {
+				t.Fatalf("hint %d, octet %d: %d of %d", i, octet, at, len(s.entries))
+			}
+		}
+	}
+}
+
+// Forged snapshots of one node whose entries are where no table has them: more of
+// them than a hint's way can hold are refused, what is opened reads inside.
+func TestHintsOfForgery(t *testing.T) {
+	le := binary.LittleEndian
+	forged := func(width uint8, entries, first, way uint32) []byte {
+		h := header{width: width, inline: true, nodes: 1, entries: entries, deepFirst: entries}
+		b := make([]byte, h.bytes())
+		copy(b, h.encode(len(b)))
+		words := b[headerBytes+topBytes:]
+		le.PutUint64(words, 1) // the first /24 has the entry before the node's last
+		for i := range 4 {
+			le.PutUint32(words[bitsBytes+4*i:], min(first+1+uint32(i)*64, first+way))
+		}
+		le.PutUint32(words[bitsBytes+12:], first+way)
+		return seal(b)
+	}
+	for width := range uint8(4) {
+		width++
+		for _, entries := range []uint32{2, 16, 21, 32, 62, 63, 66, 256, 257, 300, 5000} {
+			for _, first := range []uint32{0, entries / 2, max(entries, 256) - 256, entries - 2} {
+				for _, way := range []uint32{1, 255, 256, 1024, entries - 1 - first} {
+					s, err := Open[uint32](forged(width, entries, first, way), nil)
+					if want := first+way < entries && way <= 255; want != (err == nil) {
+						t.Fatalf("%d entries of %d bytes, %d behind the first at %d: %v", entries, width, way, first, err)
+					}
+					if err == nil {
+						hintsInside(t, &s.index)
+						s.Lookup(adr("255.255.255.255"))
+					}
 				}
 			}
 		}
 	}
+	if testing.Short() {
+		return
+	}
+	const many = 1<<26 + 5000 // beyond what a hint's start can hold
+	for _, first := range []uint32{1 << 26, 1<<26 + 1000, many - 256} {
+		s, err := Open[uint32](forged(1, many, first, 255), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hintsInside(t, &s.index)
+	}
+}
+
+// TestHints holds what is read ahead against the bounds, and counts how often it is
+// in the cache line of the entry.
+func TestHints(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
 	for n := range 40 {
 		ps, vs := make([]netip.Prefix, n), make([]uint32, n)
 		for i := range ps {
@@ -410,8 +461,8 @@ func TestHints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inside(&s.index)
-		inside(&reopen(t, s).index)
+		hintsInside(t, &s.index)
+		hintsInside(t, &reopen(t, s).index)
 	}
 	for _, width := range []int{1, 2, 3} {
 		table := routegen.IPv4(100000, 1)
@@ -423,7 +474,7 @@ func TestHints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inside(&s.index)
+		hintsInside(t, &s.index)
 		right := 0
 		for _, p := range table {
 			key := key4(p.Addr().As4())
@@ -668,9 +719,11 @@ func survive(t *testing.T, b []byte) bool {
 		}
 		return false
 	}
+	hintsInside(t, &s.index)
 	codes := make([]uint32, 64)
 	keys := make([]uint32, 64)
 	for k := uint32(0); k < 1<<16; k += 97 {
+		s.Lookup(AddrOf(k << 16))
 		s.LookupPrefix(AddrOf(k << 16))
 		s.LookupKey(k<<16 + k)
 		s.LookupKey(0x0a000000 + k)
