@@ -5,8 +5,8 @@
 //
 // Without -setup it prints the commands that configure the device, the routes
 // and the offloads, and the lines for Unbound's DNS64, and leaves running them
-// to the administrator. Super-packets pass the device whole; with -fastpath
-// simple packets do not leave the kernel at all.
+// to the administrator. Super-packets pass the device whole; simple packets do
+// not leave the kernel at all where it takes the fast path (-fastpath).
 //
 // Signals: SIGHUP reads the configuration again (a broken one changes
 // nothing), SIGUSR1 prints the counters, SIGTERM saves the dynamic pool and
