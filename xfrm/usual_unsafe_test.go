@@ -164,6 +164,192 @@ func usualVariants(t *testing.T) (out []Message) {
 	return out
 }
 
+// parts calls f with every field of v that has no fields itself.
+func parts(name string, v reflect.Value, f func(name string, v reflect.Value)) {
+	switch v.Interface().(type) {
+	case netip.Addr, netip.Prefix:
+	default:
+		if v.Kind() == reflect.Struct {
+			for i := range v.NumField() {
+				parts(name+"."+v.Type().Field(i).Name, v.Field(i), f)
+			}
+			return
+		}
+	}
+	f(name, v)
+}
+
+// others are values that a field may have before.
+func others(v reflect.Value) (out []reflect.Value) {
+	switch v.Interface().(type) {
+	case netip.Addr:
+		for _, a := range []string{"192.0.2.9", "2001:db8::9", "fe80::9%zone"} {
+			out = append(out, reflect.ValueOf(netip.MustParseAddr(a)))
+		}
+		return append(out, reflect.Zero(v.Type()))
+	case netip.Prefix:
+		for _, p := range []string{"192.0.2.9/7", "2001:db8::9/99"} {
+			out = append(out, reflect.ValueOf(netip.MustParsePrefix(p)))
+		}
+		return append(out, reflect.Zero(v.Type()))
+	}
+	x := reflect.New(v.Type()).Elem()
+	fill(x)
+	out = append(out, x, reflect.Zero(v.Type()))
+	if v.Kind() == reflect.Slice {
+		y := reflect.New(v.Type()).Elem()
+		fill(y)
+		out = append(out, y.Slice(0, 0))
+	}
+	return out
+}
+
+// keysOf is all memory of the keys.
+func keysOf(s *SA) (out [][]byte) {
+	for _, k := range []Key{s.AEAD.Key, s.Cipher.Key, s.Auth.Key, s.Comp.Key} {
+		out = append(out, slices.Clone([]byte(k[:cap(k)])))
+	}
+	return out
+}
+
+// TestUsualParseAfterAnything compares the short way with the general one after
+// states that differ from a usual one in one field. It looks at the memory of
+// keys, too.
+func TestUsualParseAfterAnything(t *testing.T) {
+	n := 0
+	for _, family := range []Family{0, IPv4, IPv6} {
+		for _, ip := range []string{"192.0.2.1", "2001:db8::1"} {
+			s := plainSA(t)
+			s.Src, s.Dst, s.Sel, s.Replay.Window = netip.MustParseAddr(ip), netip.MustParseAddr(ip), Selector{Family: family}, 32
+			s.Lifetime, s.Cur, s.Stats = Lifetime{SoftAddSeconds: 1, HardAddSeconds: 2, SoftUseSeconds: 3, HardUseSeconds: 4}, Counters{5, 6, 7, 8}, Stats{9, 10, 11}
+			s.Dir, s.Replay.Seq, s.Replay.OSeq, s.Replay.Bitmap, s.ReqID, s.Seq, s.Mode = SAOut, 12, 13, []uint32{14}, 15, 16, Tunnel
+			b, err := AppendNewSA(nil, Header{}, s)
+			m := message(t, b, err)
+			var first SA
+			if err := first.parseAny(m.Type, m.Body); err != nil {
+				t.Fatal(err)
+			}
+			check := func(name string, set func(*SA)) {
+				t.Helper()
+				var a, b SA
+				for _, s := range []*SA{&a, &b} {
+					if err := s.parseAny(m.Type, m.Body); err != nil {
+						t.Fatal(err)
+					}
+					set(s)
+				}
+				got, want := a.parseMessage(m.Type, m.Body), b.parseAny(m.Type, m.Body)
+				if got != nil || want != nil {
+					t.Fatal(got, want)
+				}
+				if !reflect.DeepEqual(&a, &b) || !reflect.DeepEqual(keysOf(&a), keysOf(&b)) {
+					t.Errorf("%s:\n got %+v %x\nwant %+v %x", name, a, keysOf(&a), b, keysOf(&b))
+				}
+				n++
+			}
+			parts("", reflect.ValueOf(&first).Elem(), func(name string, v reflect.Value) {
+				for _, x := range others(v) {
+					check(name, func(s *SA) {
+						parts("", reflect.ValueOf(s).Elem(), func(other string, v reflect.Value) {
+							if other == name {
+								fresh := reflect.New(x.Type()).Elem()
+								fresh.Set(x)
+								if x.Kind() == reflect.Slice && x.Cap() > 0 {
+									fresh.Set(reflect.MakeSlice(x.Type(), x.Cap(), x.Cap()))
+									reflect.Copy(fresh, x.Slice(0, x.Cap()))
+									fresh.SetLen(x.Len())
+								}
+								v.Set(fresh)
+							}
+						})
+					})
+				}
+			})
+		}
+	}
+	if n < 6*100 {
+		t.Errorf("%d states: too few to tell", n)
+	}
+}
+
+// goesShort reports whether a message goes the short way to its end after one
+// of the same name and key length. The key is copied over the lengths before it,
+// of which the short way reads that of the ICV afterwards and the general one
+// before, or cannot read the message any more.
+func goesShort(t *testing.T, m Message) bool {
+	t.Helper()
+	var s SA
+	if err := s.parseAny(m.Type, m.Body); err != nil {
+		t.Fatal(err)
+	}
+	s.Replay.Bitmap = make([]uint32, 0, 1)
+	body, key := slices.Clone(m.Body), slices.Clone(s.AEAD.Key)
+	i := bytes.Index(body, key)
+	s.AEAD.Key = Key(body[i-len(key) : i : i])
+	return s.parseMessage(m.Type, body) == nil && s.AEAD.ICVBits == ne.Uint32(key[len(key)-4:])
+}
+
+// TestUsualWay says which messages go the short way.
+func TestUsualWay(t *testing.T) {
+	type change = func(*SA)
+	for _, c := range []struct {
+		name  string
+		short bool
+		set   change
+	}{
+		{"plain", true, func(*SA) {}},
+		{"a window of 32", true, func(s *SA) { s.Replay.Window = 32 }},
+		{"a window of 33", false, func(s *SA) { s.Replay = Replay{Window: 33, Form: ReplayLegacy} }},
+		{"IPv4", true, func(s *SA) { s.Src, s.Dst = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2") }},
+		{"all of IPv4", true, func(s *SA) { s.Sel = Selector{Family: IPv4} }},
+		{"all of IPv6", true, func(s *SA) { s.Sel = Selector{Family: IPv6} }},
+		{"a prefix", false, func(s *SA) { s.Sel = Selector{Src: netip.MustParsePrefix("2001:db8::/32"), Family: IPv6} }},
+		{"a port", false, func(s *SA) { s.Sel = Selector{Family: IPv6, Proto: 6, SrcPort: Port(9)} }},
+		{"a user", false, func(s *SA) { s.Sel = Selector{Family: IPv6, UID: 9} }},
+		{"a limit", false, func(s *SA) { s.Lifetime.HardPackets = 1 }},
+		{"seconds", true, func(s *SA) { s.Lifetime.HardUseSeconds = 1 }},
+		{"ESN", false, func(s *SA) { s.Flags |= ESN }},
+		{"other flags", true, func(s *SA) { s.Flags = ^ESN }},
+		{"a replay state", true, func(s *SA) { s.Replay.Seq, s.Replay.Bitmap = 5, []uint32{6} }},
+		{"a direction", true, func(s *SA) { s.Dir = SAOut }},
+		{"a mark and an interface", true, func(s *SA) { s.Mark, s.IfID = Mark{1, 2}, 3 }},
+		{"padding", false, func(s *SA) { s.TFCPad = 1 }},
+		{"an attribute that is not known", false, func(s *SA) { s.Other = []Attr{{77, nil}} }},
+		{"the last use", true, func(s *SA) { s.Other = []Attr{{AttrLastUsed, make([]byte, 8)}} }},
+		{"a name of 7", false, func(s *SA) { s.AEAD.Name = "1234567" }},
+		{"a name of 8", true, func(s *SA) { s.AEAD.Name = "12345678" }},
+		{"a name of 9", true, func(s *SA) { s.AEAD.Name = "123456789" }},
+		{"a name of 25", true, func(s *SA) { s.AEAD.Name = "1234567890123456789012345" }},
+		{"a key of 15", false, func(s *SA) { s.AEAD.Key = s.AEAD.Key[:15] }},
+		{"a key of 16", true, func(s *SA) { s.AEAD.Key = s.AEAD.Key[:16] }},
+		{"a key of 17", true, func(s *SA) { s.AEAD.Key = s.AEAD.Key[:17] }}, // and padding
+		{"a key of 32", true, func(s *SA) { s.AEAD.Key = s.AEAD.Key[:32] }},
+		{"a key of 36", true, func(s *SA) { s.AEAD.Key = s.AEAD.Key[:36] }},
+		{"a key of 37", true, func(s *SA) { s.AEAD.Key = s.AEAD.Key[:37] }},
+		{"a key of 41", true, func(s *SA) { s.AEAD.Key, s.AEAD.Name = s.AEAD.Key[:41], "12345678" }},
+		{"a key of 48", true, func(s *SA) { s.AEAD.Key = s.AEAD.Key[:48]; s.AEAD.Name = "12345678" }},
+		{"a key of 49", false, func(s *SA) { s.AEAD.Key = s.AEAD.Key[:49]; s.AEAD.Name = "12345678" }},
+	} {
+		s := plainSA(t)
+		s.AEAD.Key = make(Key, 64)
+		for i := range s.AEAD.Key {
+			s.AEAD.Key[i] = byte(i + 1)
+		}
+		key := s.AEAD.Key
+		s.AEAD.Key = key[:20]
+		c.set(s)
+		b, err := AppendNewSA(nil, Header{}, s)
+		m := message(t, b, err)
+		if got := goesShort(t, m); got != c.short {
+			t.Errorf("%s: the short way: %v", c.name, got)
+		}
+		m.Type = UpdSA
+		if got := goesShort(t, m); got != c.short {
+			t.Errorf("%s, updated: the short way: %v", c.name, got)
+		}
+	}
+}
+
 // TestUsualParse compares the short way with the general one for each message
 // after each of others.
 func TestUsualParse(t *testing.T) {
