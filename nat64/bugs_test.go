@@ -534,6 +534,40 @@ func TestBugs(t *testing.T) {
 			t.Error("UDP answered as echo")
 		}
 	})
+	// What is sent to the translator itself ends there: behind the prefix it
+	// would come back, and go round until its hops are used up.
+	t.Run("own-address-is-no-loop", func(t *testing.T) {
+		for _, change := range []func(*Config){
+			func(*Config) {},
+			func(c *Config) { c.EchoReply = true },
+			func(c *Config) { c.Own6 = netip.Addr{} },
+			func(c *Config) { c.Prefix, c.AllowNonGlobalWKP = WellKnownPrefix(), true },
+			func(c *Config) { c.Own4 = netip.Addr{} },
+		} {
+			x := with(change)
+			for _, own := range []netip.Addr{tr.Config().Own4, tr.Config().RFC6791v4.Addr()} {
+				if own == tr.Config().Own4 && !x.Config().Own4.IsValid() {
+					continue
+				}
+				for kind := range 2 {
+					out := one(t, x, m.v4(far4, own, kind))
+					if out[0]>>4 != 4 || out[20] != 3 || out[21] != 2 {
+						t.Errorf("to %v: %x", own, out)
+					}
+				}
+				none(t, x, m.icmpError(far4, own, m.v4(own, far4, 1)), UntranslatableDestination)
+				host := x.Config().Prefix.Embed(own)
+				if out := one(t, x, m.v6sized(host6, host, true, 8)); out[0]>>4 != 4 {
+					t.Errorf("from IPv6: %x", out) // to IPv4 and from there to the above
+				}
+			}
+		}
+		// An address with a mapping of its own is that host's.
+		x := with(func(c *Config) { c.Own4 = netip.MustParseAddr("10.64.0.9") })
+		if out := one(t, x, m.v4sized(far4, x.Config().Own4, true, 8, true)); out[0]>>4 != 6 {
+			t.Errorf("%x", out)
+		}
+	})
 	t.Run("simple-hairpinning", func(t *testing.T) { // RFC 7757 section 4.2.1
 		x := with(func(c *Config) { c.Hairpin = HairpinSimple })
 		other4, other6 := netip.MustParseAddr("192.0.2.9"), netip.MustParseAddr("2001:db8:aaaa::9")

@@ -59,8 +59,10 @@
 //   - Protocol numbers 0, 43, 44, 58 and 60 in IPv4 and 1 in IPv6 are dropped:
 //     in the other family they would be read as headers.
 //   - A source without mapping is answered with ICMPv6 1/5, an unassigned pool
-//     address with ICMPv4 3/1; a destination that is no business of the
-//     translator's is dropped silently.
+//     address with ICMPv4 3/1, and what is sent to the translator's own IPv4
+//     address or an RFC 6791 one with 3/2, unless it is mapped otherwise than
+//     by the prefix; a destination that is no business of the translator's is
+//     dropped silently.
 //   - A packet to IPv4 of up to 1260 octets is sent without DF, a longer one
 //     with it (RFC 7915 section 5.1). Where MTU4 is too small for it, the
 //     former is fragmented and the latter answered with "packet too big".

@@ -94,7 +94,7 @@ func (t *Translator) quick4(c *snapshot, s *Scratch, buf []byte, off, n int) (ou
 		return outcome{}, false
 	}
 	dst6, by := c.map4(dst4)
-	if !by.ok() {
+	if !by.ok() || by == ByPrefix && c.own(dst4) {
 		return outcome{}, false
 	}
 	src6, by := c.map4(src4)

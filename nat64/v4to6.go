@@ -60,6 +60,9 @@ func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 		}
 		return drop(UntranslatableDestination)
 	}
+	if by == ByPrefix && c.own(dst4) {
+		return t.refuse4(c, s, h, p, ihl, icmpError, 3, 2, 0, UntranslatableDestination)
+	}
 	var src6 addr6
 	if c.cfg.Hairpin == HairpinSimple && !c.eamSource(p[ihl:], src4, icmpError) {
 		src6, by = c.map4rest(src4)
@@ -219,6 +222,11 @@ func (t *Translator) from4(c *snapshot, s *Scratch, h *VirtioHdr, buf []byte, of
 	putHeader6(q, class, len(q)-header6, next, limit, src6, dst6)
 	return outcome{Forward, Translated46, off + begin, off + total}
 }
+
+// own reports whether an IPv4 address is the translator's own, or one of those
+// that stand for routers. A packet to it is no other host's: translated by the
+// prefix it would come back, and go to and fro until its hops are used up.
+func (c *snapshot) own(v uint32) bool { return v == c.own4 || v&^c.hosts4 == c.pool4 }
 
 // finishUDP computes the checksum of a UDP datagram that has none; addresses
 // is the sum of the addresses.
