@@ -9,14 +9,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
+	"signalbox.example/internal/need"
 	"signalbox.example/nat64"
 )
 
@@ -222,9 +221,7 @@ func translateWithGopacket(b *testing.B) {
 // millisecond that take turns, so that whatever else the machine does meets
 // both, and prints the least of each. Set SIGNALBOX_RUN=nat64.
 func TestInterleaved(t *testing.T) {
-	if !strings.Contains(os.Getenv("SIGNALBOX_RUN"), "nat64") {
-		t.Skip("measures for some seconds: set SIGNALBOX_RUN=nat64")
-	}
+	need.Asked(t, "nat64")
 	const hosts = 64
 	var s nat64.Scratch
 	tables := []int{0, 10_000, 1_000_000}

@@ -1,7 +1,6 @@
 package tunbed
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -9,15 +8,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"signalbox.example/internal/need"
 )
 
 // TestPing measures the round trip of echo requests through the bed, plain
 // forwarding, fast path, TUN and Tayga by turns, and prints the least average
 // of each. Set SIGNALBOX_RUN=ping.
 func TestPing(t *testing.T) {
-	if !strings.Contains(os.Getenv("SIGNALBOX_RUN"), "ping") {
-		t.Skip("needs root and some seconds: set SIGNALBOX_RUN=ping")
-	}
+	need.Asked(t, "ping")
 	if m := Missing(); m != nil {
 		t.Fatal("this machine lacks ", strings.Join(m, ", "))
 	}

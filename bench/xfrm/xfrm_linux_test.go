@@ -20,6 +20,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"signalbox.example/internal/need"
 	"signalbox.example/xfrm"
 	"signalbox.example/xfrm/conn"
 )
@@ -298,12 +299,8 @@ func (b *bare) send(chunks ...[]byte) error {
 // that take turns, in a namespace of its own. It asserts only that every way
 // does the same work; the figures are printed. Set SIGNALBOX_RUN=netns.
 func TestKernelComparison(t *testing.T) {
-	if !strings.Contains(os.Getenv("SIGNALBOX_RUN")+os.Getenv("SIGNALBOX_REQUIRE"), "netns") {
-		t.Skip("measures the kernel for half a minute: set SIGNALBOX_RUN=netns")
-	}
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	need.Asked(t, "netns")
+	need.Root(t, "netns")
 	runtime.LockOSThread() // and never unlocked: the namespace ends with the test
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Skip(err)
@@ -449,9 +446,7 @@ func TestKernelComparison(t *testing.T) {
 // take turns, by the CPU time of the whole process: the peer's garbage
 // collection is part of what it costs. Set SIGNALBOX_RUN=codec.
 func TestCodecComparison(t *testing.T) {
-	if !strings.Contains(os.Getenv("SIGNALBOX_RUN"), "codec") {
-		t.Skip("measures for ten seconds: set SIGNALBOX_RUN=codec")
-	}
+	need.Asked(t, "codec")
 	ours, theirs := ourSA(t), peerSA()
 	whole, m := build(t, ours)
 	buf := make([]byte, 0, 4096)
