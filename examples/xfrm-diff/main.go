@@ -123,12 +123,15 @@ func read(r io.Reader) (want xfrm.Set, err error) {
 	}}
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, 1<<20)
-	var text strings.Builder // of one run, earlier lines left empty so that numbers in errors are right
-	n := 0
+	var text strings.Builder // of one run
+	n, before := 0, 0        // lines, and those before the run
 	flush := func() error {
 		for e, err := range xfrm.ParseText(strings.NewReader(text.String()), o) {
 			switch {
 			case err != nil:
+				if e, ok := err.(*xfrm.SyntaxError); ok {
+					e.Line += before
+				}
 				return err
 			case e.SA != nil:
 				want.States = append(want.States, e.SA)
@@ -137,7 +140,6 @@ func read(r io.Reader) (want xfrm.Set, err error) {
 			}
 		}
 		text.Reset()
-		text.WriteString(strings.Repeat("\n", n))
 		return nil
 	}
 	for s.Scan() {
@@ -151,7 +153,7 @@ func read(r io.Reader) (want xfrm.Set, err error) {
 			return want, err
 		}
 		n++
-		text.WriteString("\n")
+		before = n
 		c, err := xfrm.ParseCommand(line, o)
 		if err != nil {
 			return want, fmt.Errorf("line %d: %w", n, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -41,6 +42,8 @@ func TestCommandLine(t *testing.T) {
 		{"", []string{"/nonexistent"}, 2, "", "xfrm-diff: open"},
 		{"\nfrob\n", []string{"-parse", "-"}, 2, "", "xfrm-diff: xfrm: line 2: an entry begins with \"src\""},
 		{wanted + "\tfrob\n", []string{"-parse", "-"}, 2, "", "xfrm-diff: xfrm: line 10: \"frob\": unknown line"},
+		{"\nip xfrm policy add dir in\n\n" + wanted + "\nip xfrm policy add dir in\n# x\nfrob\n", []string{"-parse", "-"}, 2, "", "xfrm-diff: xfrm: line 16: an entry begins with \"src\""},
+		{wanted + "\nip xfrm policy add dir in\nip xfrm frob\n", []string{"-parse", "-"}, 2, "", "xfrm-diff: line 12: "},
 		{"ip xfrm policy list\n", []string{"-parse", "-"}, 2, "", "xfrm-diff: line 1: not an add"},
 		{wantedState + wanted, []string{"-parse", "-"}, 0, `+ state src 2001:db8:1::1 dst 2001:db8:2::2 proto esp spi 0x00000100 mark 0x6/0xffffffff
 + policy src ::/0 dst ::/0 dir out mark 0x6/0xffffffff
@@ -66,5 +69,24 @@ func TestCommandLine(t *testing.T) {
 	}
 	if code, out, errs := call("", "-parse", name); code != 0 || strings.Count(out, "+") != 3 {
 		t.Errorf("%d %s %s", code, out, errs)
+	}
+}
+
+// TestManyCommands: a command costs as much at the end of a long file as at the
+// beginning, also where text alternates with commands.
+func TestManyCommands(t *testing.T) {
+	memory := func(n int) uint64 {
+		file := strings.Repeat("ip xfrm policy add dir in\nsrc ::/0 dst ::/0 \n\tdir out priority 1 ptype main \n", n)
+		var a, b runtime.MemStats
+		runtime.ReadMemStats(&a)
+		want, err := read(strings.NewReader(file))
+		runtime.ReadMemStats(&b)
+		if err != nil || len(want.Policies) != 2*n {
+			t.Fatalf("%d policies, %v", len(want.Policies), err)
+		}
+		return (b.TotalAlloc - a.TotalAlloc) / uint64(n)
+	}
+	if few, many := memory(200), memory(5000); many > 2*few {
+		t.Errorf("%d octets of memory a command of 200, %d of 5000", few, many)
 	}
 }
