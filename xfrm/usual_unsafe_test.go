@@ -243,7 +243,7 @@ func TestUsualParseAfterAnything(t *testing.T) {
 					t.Fatal(got, want)
 				}
 				if !reflect.DeepEqual(&a, &b) || !reflect.DeepEqual(keysOf(&a), keysOf(&b)) {
-					t.Errorf("%s:\n got %+v %x\nwant %+v %x", name, a, keysOf(&a), b, keysOf(&b))
+					t.Fatalf("%s:\n got %+v %x\nwant %+v %x", name, a, keysOf(&a), b, keysOf(&b))
 				}
 				n++
 			}
