@@ -310,22 +310,28 @@ func (t *tool) verdict(line string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	m, _, err := xfrm.FirstMessage(b)
-	if err != nil {
-		return nil, err
+	// A datagram is as good as the first of its messages that is refused.
+	for m, err := range xfrm.Messages(b) {
+		if err != nil {
+			return nil, err
+		}
+		if m.Type == xfrm.RTMNewLink && strings.Contains(line, "link") {
+			continue // AppendLink has checked it
+		}
+		if err := xfrm.CheckMessage(m, t.kernel); err != nil {
+			return refusal(err), nil
+		}
 	}
-	if m.Type == xfrm.RTMNewLink && strings.Contains(line, "link") {
-		return []byte("ok"), nil // AppendLink has checked it
-	}
-	err = xfrm.CheckMessage(m, t.kernel)
+	return []byte("ok"), nil
+}
+
+func refusal(err error) []byte {
 	var rule *xfrm.RuleError
 	switch {
-	case err == nil:
-		return []byte("ok"), nil
 	case errors.As(err, &rule) && rule.OnPurpose:
-		return fmt.Appendf(nil, "refused: %s: %s (Linux accepts it)", rule.Field, rule.Rule), nil
+		return fmt.Appendf(nil, "refused: %s: %s (Linux accepts it)", rule.Field, rule.Rule)
 	case rule != nil:
-		return fmt.Appendf(nil, "refused: %s: %s", rule.Field, rule.Rule), nil
+		return fmt.Appendf(nil, "refused: %s: %s", rule.Field, rule.Rule)
 	}
-	return fmt.Appendf(nil, "refused: %s", strings.TrimPrefix(err.Error(), "xfrm: ")), nil
+	return fmt.Appendf(nil, "refused: %s", strings.TrimPrefix(err.Error(), "xfrm: "))
 }

@@ -125,6 +125,14 @@ func TestThereAndBack(t *testing.T) {
 	if _, verdict, _ := call(t, built, "-check"); verdict != "ok\n" {
 		t.Errorf("got %q", verdict)
 	}
+	// Each message of a datagram counts, and so does what is behind them.
+	_, bad, _ := call(t, "ip xfrm policy add dir in mark 7 mask 1\n")
+	one, other := strings.TrimSpace(built), strings.TrimSpace(bad)
+	for line, want := range map[string]string{one + one: "ok", one + other: "refused: Mark: ", other + one: "refused: Mark: ", one + "00ff": "error: header: too short"} {
+		if _, verdict, _ := call(t, line+"\n", "-check"); !strings.HasPrefix(verdict, want) || strings.Count(verdict, "\n") != 1 {
+			t.Errorf("got %q, want %q", verdict, want)
+		}
+	}
 }
 
 // TestCatalogue feeds every command of the catalogue in and compares with
