@@ -350,6 +350,41 @@ func TestUsualWay(t *testing.T) {
 	}
 }
 
+// TestUsualKeysAndNames replaces keys of every length and names by such as
+// differ in one octet.
+func TestUsualKeysAndNames(t *testing.T) {
+	s := plainSA(t)
+	parsed := func(into *SA) {
+		t.Helper()
+		b, err := AppendNewSA(nil, Header{}, s)
+		m := message(t, b, err)
+		if err := into.parseMessage(m.Type, m.Body); err != nil {
+			t.Fatal(err)
+		}
+		if into.AEAD.Name != s.AEAD.Name || !bytes.Equal(into.AEAD.Key, s.AEAD.Key) {
+			t.Fatalf("got %q with %x, want %q with %x", into.AEAD.Name, []byte(into.AEAD.Key), s.AEAD.Name, []byte(s.AEAD.Key))
+		}
+	}
+	for n := 1; n <= 64; n++ {
+		var used SA
+		for _, octet := range []byte{1, 2, 2, 3} {
+			s.AEAD.Key = bytes.Repeat([]byte{octet}, n)
+			parsed(&used)
+		}
+	}
+	for n := 1; n <= 63; n++ {
+		var used SA
+		for i := range n {
+			name := bytes.Repeat([]byte{'x'}, n)
+			s.AEAD.Name = string(name)
+			parsed(&used)
+			name[i]++
+			s.AEAD.Name = string(name)
+			parsed(&used)
+		}
+	}
+}
+
 // TestUsualParse compares the short way with the general one for each message
 // after each of others.
 func TestUsualParse(t *testing.T) {
