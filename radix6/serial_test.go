@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math/bits"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -286,5 +287,84 @@ func TestOpenLooksAtTablesOnce(t *testing.T) {
 	}
 	if took := time.Since(start); took > 2*time.Second { // a table takes about a microsecond
 		t.Errorf("it took %v", took)
+	}
+}
+
+// References just outside an array are refused: assembly does not look again.
+func TestOpenChecksBounds(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 14))
+	tr := New[uint32](SourceDraft)
+	for i, p := range randomPrefixes(r, 40000) {
+		rt := Route{Prefix: p}
+		if i%100 == 0 {
+			rt.From = p
+		}
+		if err := tr.Add(rt, uint32(i), ModeReplace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A reference of a kind in refs, and the number of the first lower cell of a flat
+	// table or of the upper cells of another.
+	find := func(p *part, is func(ref uint32) bool) int { return slices.IndexFunc(p.refs, is) }
+	kind := func(k uint32) func(uint32) bool { return func(ref uint32) bool { return ref>>kindShift == k } }
+	topOf := func(p *part, flat bool) int {
+		return slices.IndexFunc(p.top[:], func(n uint32) bool { return n&flatBit != 0 == flat })
+	}
+	// beyond makes the last entry of a cell be a number.
+	beyond := func(c *cell, number int) { c.base = uint32(number - bits.OnesCount64(c.bits())) }
+	entries := func(p *part) int { return (len(p.codes) - 4) / int(p.width) }
+	// under is the first lower cell of a table with upper cells.
+	under := func(p *part, table uint32) *cell {
+		up := &p.upper[table*16]
+		return &p.lower[up.base+up.lo&1]
+	}
+	both := map[string]func(p *part){
+		"code": func(p *part) { p.refs[find(p, kind(kindCode))] = p.maxCode + 1 },
+		"list": func(p *part) {
+			p.refs[find(p, kind(kindList))] = kindList<<kindShift | uint32(len(p.lists)-listSpare)/listAlign + 1
+		},
+		"long":   func(p *part) { p.links[0] = kindOther<<kindShift | uint32(len(p.lists)-listSpare)/listAlign + 1 },
+		"link":   func(p *part) { p.links[0] = kindTable<<kindShift | uint32(len(p.upper)/16) },
+		"skip":   func(p *part) { p.refs[0] = kindOther<<kindShift | isSkip | uint32(len(p.skips)) },
+		"below":  func(p *part) { p.skips[0].below = p.maxCode + 1 },
+		"above":  func(p *part) { p.skips[0].above = p.maxCode + 1 },
+		"child":  func(p *part) { p.skips[0].child = p.maxCode + 1 },
+		"source": func(p *part) { p.sources[3].beyond = p.answers + 4 },
+		"none":   func(p *part) { p.sources[3].n = 0 },
+		"runs":   func(p *part) { p.sources[3].first = uint32(len(p.runs)) - p.sources[3].n + 1 },
+		"run":    func(p *part) { p.runs[0].code = p.answers + 1 },
+		"odd":    func(p *part) { p.refs[find(p, kind(kindTable))] |= isSkip },
+	}
+	compact := map[string]func(p *part){
+		"top":       func(p *part) { p.top[9] = uint32(len(p.upper) / 16) },
+		"flat top":  func(p *part) { p.top[9] = flatBit | uint32(len(p.lower)-1023) },
+		"flat cell": func(p *part) { beyond(&p.lower[p.top[topOf(p, true)]&^flatBit+1023], len(p.refs)) },
+		"upper":     func(p *part) { beyond(&p.upper[15], len(p.lower)) },
+		"second":    func(p *part) { beyond(under(p, p.top[topOf(p, false)]), len(p.refs)) },
+		"other":     func(p *part) { beyond(under(p, p.refs[find(p, kind(kindTable))]&numberMax), entries(p)) },
+		"table":     func(p *part) { p.refs[find(p, kind(kindTable))] = kindTable<<kindShift | uint32(len(p.upper)/16) },
+	}
+	dense := map[string]func(p *part){
+		"top":       func(p *part) { p.top[9] = uint32(len(p.refs)) },
+		"all":       func(p *part) { p.top[9] = flatBit | uint32(len(p.refs)-1<<16+1) },
+		"table":     func(p *part) { p.refs[find(p, kind(kindTable))] = kindTable<<kindShift | uint32(len(p.lower)-1023) },
+		"flat cell": func(p *part) { beyond(&p.lower[p.refs[find(p, kind(kindTable))]&numberMax+1023], entries(p)) },
+	}
+	for l, own := range []map[string]func(p *part){Compact: compact, Fast: dense} {
+		s := tr.CompileWith(CompileOptions{Layout: Layout(l)})
+		if why := s.check(); why != "" {
+			t.Fatal(why)
+		}
+		for _, spoils := range []map[string]func(p *part){both, own} {
+			for name, spoil := range spoils {
+				p, top := s.part, *s.top
+				p.top, p.upper, p.lower, p.refs = &top, slices.Clone(p.upper), slices.Clone(p.lower), slices.Clone(p.refs)
+				p.skips, p.links, p.sources, p.runs = slices.Clone(p.skips), slices.Clone(p.links), slices.Clone(p.sources), slices.Clone(p.runs)
+				spoil(&p)
+				if why := p.check(); why == "" {
+					t.Errorf("layout %d: %s: not found", l, name)
+				}
+			}
+		}
 	}
 }
