@@ -372,6 +372,7 @@ func TestUsualKeysAndNames(t *testing.T) {
 			parsed(&used)
 		}
 	}
+	s.AEAD.Key = make(Key, 20) // usual
 	for n := 1; n <= 63; n++ {
 		var used SA
 		for i := range n {
