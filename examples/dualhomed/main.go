@@ -100,9 +100,19 @@ func show(routes string, ask, trace bool, stdin io.Reader, stdout io.Writer) err
 	}
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "destination\tsource\tLinux\tdrafts")
-	sc := bufio.NewScanner(in)
-	for n := 1; sc.Scan(); n++ {
-		f := strings.Fields(sc.Text())
+	r := bufio.NewReader(in)
+	for n := 1; ; n++ {
+		line, cut, err := r.ReadLine()
+		if err == io.EOF {
+			return w.Flush()
+		}
+		if err == nil && cut {
+			err = bufio.ErrTooLong
+		}
+		if err != nil {
+			return errors.Join(w.Flush(), fmt.Errorf("query %d: %w", n, err))
+		}
+		f := strings.Fields(string(line))
 		if len(f) == 0 {
 			continue
 		}
@@ -124,8 +134,12 @@ func show(routes string, ask, trace bool, stdin io.Reader, stdout io.Writer) err
 			fmt.Fprintf(w, "  Linux: %v\n", linux.TraceFrom(dst, src))
 			fmt.Fprintf(w, "  drafts: %v\n", draft.TraceFrom(dst, src))
 		}
+		if ask && (r.Buffered() == 0 || n%1000 == 0) { // somebody may be waiting; columns are even as far as here
+			if err := w.Flush(); err != nil {
+				return err
+			}
+		}
 	}
-	return errors.Join(w.Flush(), sc.Err())
 }
 
 // load builds the same table in both modes.

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bufio"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestRun(t *testing.T) {
@@ -73,5 +77,35 @@ func TestRun(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAnswersAtOnce: who waits for an answer before the next question gets it.
+func TestAnswersAtOnce(t *testing.T) {
+	in, questions := io.Pipe()
+	answers, out := io.Pipe()
+	lines := make(chan string, 100)
+	go func() {
+		for sc := bufio.NewScanner(answers); sc.Scan(); {
+			lines <- sc.Text()
+		}
+		close(lines)
+	}()
+	done := make(chan int, 1)
+	go func() { done <- run([]string{"-ask"}, in, out, io.Discard); out.Close() }()
+	for _, q := range []string{"2001:db8:a::1", "2001:db8:b::1", "2001:db8::1"} {
+		fmt.Fprintln(questions, q)
+		late := time.After(10 * time.Second)
+		for line := ""; !strings.HasPrefix(line, q+" "); {
+			select {
+			case line = <-lines:
+			case <-late:
+				t.Fatalf("no answer to %s", q)
+			}
+		}
+	}
+	questions.Close()
+	if status := <-done; status != 0 {
+		t.Error("status", status)
 	}
 }
