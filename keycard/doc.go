@@ -11,8 +11,9 @@
 //	key, err := card.Key(ctx, keycard.SlotSign, nil)
 //	sig, err := key.Sign(nil, digest, crypto.SHA256) // a crypto.Signer
 //
-// where ask is a [PINFunc] that gets the PIN from the user. What it returns is
-// cleared after use.
+// where ask is a [PINFunc] that gets the PIN from the user and returns it by
+// [NewPIN]; [StaticPIN] makes one that knows its PINs, for tests. What it returns
+// is cleared after use.
 //
 // # What there is
 //
