@@ -220,7 +220,8 @@ func TestBuffersAreClearedOfKeys(t *testing.T) {
 	}
 	t.Run("batch", func(t *testing.T) {
 		k := impostor(t, func(m xfrm.Message) [][]byte {
-			ack := append(native.AppendUint32(nil, 36), byte(xfrm.MsgError), 0, 0, 0)
+			ack := native.AppendUint16(native.AppendUint32(nil, 36), uint16(xfrm.MsgError))
+			ack = native.AppendUint16(ack, 0)
 			ack = append(native.AppendUint32(ack, m.Seq+3), make([]byte, 24)...) // of the last one
 			return [][]byte{state(m.Seq-1, 0, 20), ack}
 		})
