@@ -143,7 +143,7 @@ func (w *compiler[V]) build(value func(uint32) V, o CompileOptions) *Snapshot[V]
 			c.see(value(s.beyond))
 		}
 	}
-	s := &Snapshot[V]{inline: c.inline, shift: c.shift, routes: len(w.routes), layout: o.Layout, words: plainWords()}
+	s := &Snapshot[V]{inline: c.inline, routes: len(w.routes), layout: o.Layout, words: plainWords()}
 	runs := w.part(&s.part, o.Layout == Fast, c.max, func(r codedRoute) uint32 { return c.code(value(r.code)) })
 	s.entries, s.values = runs, slices.Clip(c.values)
 	if c.inline {
@@ -225,7 +225,6 @@ func (w *compiler[V]) part(p *part, dense bool, largest func() uint32, code func
 // plus one; otherwise places in a list.
 type coder[V any] struct {
 	inline, integer bool
-	shift           uint8
 	largest         uint64 // number seen
 	values          []V
 	byNumber        map[uint64]uint32
@@ -235,7 +234,7 @@ type coder[V any] struct {
 func newCoder[V any]() *coder[V] {
 	c := &coder[V]{integer: inlineKind[V]()}
 	if c.integer {
-		c.inline, c.shift = true, inlineShift[V]()
+		c.inline = true
 		c.byNumber = map[uint64]uint32{}
 	} else if plainComparable(reflect.TypeFor[V]()) {
 		c.byValue = map[any]uint32{}
@@ -246,7 +245,7 @@ func newCoder[V any]() *coder[V] {
 // see must be called with all values before the first call of code.
 func (c *coder[V]) see(v V) {
 	if c.integer {
-		n := inlineNumber(v, c.shift)
+		n := inlineNumber(v)
 		c.largest = max(c.largest, n)
 		c.inline = c.inline && n <= maxInline && n <= maxOf[V]()
 	}
@@ -256,9 +255,9 @@ func (c *coder[V]) code(v V) uint32 {
 	next := uint32(len(c.values) + 1)
 	switch {
 	case c.inline:
-		return uint32(inlineNumber(v, c.shift)) + 1
+		return uint32(inlineNumber(v)) + 1
 	case c.integer:
-		n := inlineNumber(v, c.shift)
+		n := inlineNumber(v)
 		if known, ok := c.byNumber[n]; ok {
 			return known
 		}

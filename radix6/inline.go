@@ -1,9 +1,6 @@
 package radix6
 
-import (
-	"encoding/binary"
-	"reflect"
-)
+import "reflect"
 
 // maxInline is the largest value that is stored in entries instead of a list:
 // its code and the one of all ones fit three bytes.
@@ -15,18 +12,8 @@ func inlineKind[V any]() bool {
 	return k >= reflect.Int && k <= reflect.Uintptr
 }
 
-// inlineShift is by how much an integer has to be shifted up in a uint64 so
-// that its bytes are the first of the uint64's in memory: 0 on little-endian
-// machines, 64 minus its width on big-endian ones.
-func inlineShift[V any]() uint8 {
-	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
-		return 0
-	}
-	return uint8(64 - reflect.TypeFor[V]().Bits())
-}
-
 // pureValue is inlineValue without unsafe.
-func pureValue[V any](n uint32, _ uint8) (v V) {
+func pureValue[V any](n uint32) (v V) {
 	p := reflect.ValueOf(&v).Elem()
 	if p.CanInt() {
 		p.SetInt(int64(n))
@@ -37,7 +24,7 @@ func pureValue[V any](n uint32, _ uint8) (v V) {
 }
 
 // pureNumber is inlineNumber without unsafe.
-func pureNumber[V any](v V, _ uint8) uint64 {
+func pureNumber[V any](v V) uint64 {
 	p := reflect.ValueOf(&v).Elem()
 	if !p.CanInt() {
 		return p.Uint()

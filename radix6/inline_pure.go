@@ -5,6 +5,6 @@ package radix6
 // With the tag purego the package has no unsafe code; integer values then take
 // a detour through reflect.
 
-func inlineValue[V any](n uint32, shift uint8) V { return pureValue[V](n, shift) }
+func inlineValue[V any](n uint32) V { return pureValue[V](n) }
 
-func inlineNumber[V any](v V, shift uint8) uint64 { return pureNumber(v, shift) }
+func inlineNumber[V any](v V) uint64 { return pureNumber(v) }

@@ -489,7 +489,7 @@ func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], err
 		if s.answers == 0 || uint64(s.answers-1) > min(maxInline, maxOf[V]()) || count != 0 || listBytes != 0 {
 			return nil, bad("the value %d does not fit %v", int64(s.answers)-1, reflect.TypeFor[V]())
 		}
-		s.shift, s.direct = inlineShift[V](), s.answers
+		s.direct = s.answers
 		return s, nil
 	}
 	if s.answers != count || uint64(count) > listBytes {
@@ -523,8 +523,7 @@ func Open[V any](data []byte, decode func([]byte) (V, error)) (*Snapshot[V], err
 func plainAppend[V any]() func([]byte, V) []byte {
 	switch {
 	case inlineKind[V]():
-		shift := inlineShift[V]()
-		return func(b []byte, v V) []byte { return binary.LittleEndian.AppendUint64(b, inlineNumber(v, shift)) }
+		return func(b []byte, v V) []byte { return binary.LittleEndian.AppendUint64(b, inlineNumber(v)) }
 	case reflect.TypeFor[V]().Kind() == reflect.String:
 		return func(b []byte, v V) []byte { return append(b, reflect.ValueOf(v).String()...) }
 	}

@@ -40,7 +40,6 @@ type Snapshot[V any] struct {
 	part
 	lengths *part  // codes are lengths plus one; nil without prefixes
 	inline  bool   // codes are values plus one
-	shift   uint8  // see inlineValue
 	direct  uint32 // answers if inline, otherwise 0
 	words   bool   // see addrWords
 	values  []V    // by code minus one, unless inline
@@ -104,7 +103,7 @@ func (s *Snapshot[V]) Lookup(dst netip.Addr) (v V, ok bool) {
 		c = s.pureFirst(hi)
 	}
 	if c-1 < uint64(s.direct) {
-		return inlineValue[V](uint32(c)-1, s.shift), true
+		return inlineValue[V](uint32(c) - 1), true
 	}
 	return s.other(c, hi, lo)
 }
@@ -131,7 +130,7 @@ func (s *Snapshot[V]) LookupKey(hi, lo uint64) (v V, ok bool) {
 		c = s.pureFirst(hi)
 	}
 	if c-1 < uint64(s.direct) {
-		return inlineValue[V](uint32(c)-1, s.shift), true
+		return inlineValue[V](uint32(c) - 1), true
 	}
 	return s.other(c, hi, lo)
 }
@@ -188,7 +187,7 @@ func (s *Snapshot[V]) LookupPrefix(dst netip.Addr) (v V, p netip.Prefix, ok bool
 // snapshot's. If [Snapshot.Inline] is true the value is the code minus one.
 func (s *Snapshot[V]) Value(code uint32) (v V, ok bool) {
 	if code-1 < s.direct {
-		return inlineValue[V](code-1, s.shift), true
+		return inlineValue[V](code - 1), true
 	}
 	if i := int(code) - 1; uint(i) < uint(len(s.values)) {
 		return s.values[i], true
