@@ -178,7 +178,8 @@ func (l *loader) load(ctx context.Context, in io.Reader, source lineSource) erro
 	defer cancel()
 	chunks := make(chan *chunk, 4)
 	free := make(chan *chunk, 8)
-	var refused []refusal
+	var refused []refusal // as many as are printed at most
+	others := 0
 	var readErr error
 	total := 0
 	go func() {
@@ -203,7 +204,11 @@ func (l *loader) load(ctx context.Context, in io.Reader, source lineSource) erro
 		readErr = source(in, func(n int, line string) error {
 			total++
 			if err := cur.add(n, line, o, l.unchecked); err != nil {
-				refused = append(refused, refusal{n, err})
+				if len(refused) < l.most {
+					refused = append(refused, refusal{n, err})
+				} else {
+					others++
+				}
 			} else if len(cur.start) == perBatch {
 				return hand()
 			}
@@ -230,6 +235,7 @@ func (l *loader) load(ctx context.Context, in io.Reader, source lineSource) erro
 	for _, r := range refused {
 		l.refuse(r.n, r.err)
 	}
+	l.failed += others
 	if sendErr != nil {
 		return sendErr
 	}

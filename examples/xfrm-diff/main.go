@@ -15,6 +15,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -81,9 +82,13 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			s.ClearKeys()
 		}
 	}()
+	out := bufio.NewWriter(stdout)
 	if *parse {
 		for _, c := range xfrm.Diff(xfrm.Set{}, want, o) {
-			show(stdout, c, *verbose)
+			show(out, c, *verbose)
+		}
+		if err := out.Flush(); err != nil {
+			return fail(err)
 		}
 		return 0
 	}
@@ -95,14 +100,15 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer c.Close()
 	changes, failures, err := c.Apply(ctx, want, o, !*apply)
 	for _, ch := range changes {
-		show(stdout, ch, *verbose)
+		show(out, ch, *verbose)
 	}
+	unwritten := out.Flush()
 	for _, f := range failures {
 		fmt.Fprintf(stderr, "xfrm-diff: %s: %v\n", title(changes[f.Index]), f.Err)
 	}
 	switch {
-	case err != nil:
-		return fail(err)
+	case err != nil || unwritten != nil:
+		return fail(cmp.Or(err, unwritten))
 	case len(failures) > 0:
 		return 2
 	case len(changes) > 0 && !*apply:

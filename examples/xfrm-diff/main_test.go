@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -88,5 +89,17 @@ func TestManyCommands(t *testing.T) {
 	}
 	if few, many := memory(200), memory(5000); many > 2*few {
 		t.Errorf("%d octets of memory a command of 200, %d of 5000", few, many)
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// TestOutputThatCannotBeWritten: it is not success.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	var errs bytes.Buffer
+	if code := run([]string{"-parse", "-"}, strings.NewReader(wanted), full{}, &errs); code != 2 || errs.String() != "xfrm-diff: no space left\n" {
+		t.Errorf("status %d, %q", code, errs.String())
 	}
 }
