@@ -76,16 +76,14 @@ func appendKey(b []byte, p netip.Prefix) []byte {
 // entries are the contents of both tables. A later entry for the same prefix
 // replaces an earlier one.
 type entries struct {
-	v6    map[netip.Prefix]value64
-	v4    map[netip.Prefix]value46
-	never []netip.Prefix // see neverRouted
+	v6 map[netip.Prefix]value64
+	v4 map[netip.Prefix]value46
 }
 
 func newEntries() *entries {
-	e := &entries{v6: map[netip.Prefix]value64{}, v4: map[netip.Prefix]value46{}}
+	e := &entries{map[netip.Prefix]value64{}, map[netip.Prefix]value46{}}
 	for _, p := range neverRouted {
-		e.never = append(e.never, netip.MustParsePrefix(p))
-		e.punt(netip.MustParsePrefix(p))
+		e.punt(p)
 	}
 	return e
 }
@@ -102,7 +100,7 @@ func (e *entries) punt(p netip.Prefix) {
 // are never routed is left to the slow path, which refuses it.
 func (e *entries) eam(m nat64.EAM) {
 	p4, p6 := m.V4.Masked(), m.V6.Masked()
-	for _, block := range e.never {
+	for _, block := range neverRouted {
 		switch {
 		case !block.Overlaps(p4):
 		case block.Bits() <= p4.Bits():
@@ -160,7 +158,7 @@ func binding(v4, v6 netip.Addr, slot uint32) (netip.Prefix, value64, netip.Prefi
 
 // neverRouted are the IPv4 blocks that no packet comes from or goes to across
 // a router (RFC 1812 section 5.3.7).
-var neverRouted = []string{"0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3"}
+var neverRouted = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("224.0.0.0/3")}
 
 // notGlobal are the other blocks of RFC 6890's registry that are not globally
 // reachable. The few addresses within them that are take the slow path.
